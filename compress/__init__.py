@@ -1,1 +1,1 @@
-"""placeholder"""
+"""Ways to make an encoder smaller or faster, and how that is measured."""

@@ -1,1 +1,1 @@
-"""placeholder"""
+"""What a transformer encoder is; how one is loaded, trained and judged."""

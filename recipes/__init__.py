@@ -1,1 +1,1 @@
-"""placeholder"""
+"""Whole experiments: a typed config in, a Result out."""

@@ -1,0 +1,55 @@
+# Everything runs from a fresh clone: each target sets up .venv first, once.
+#   make PYTHON=python3.12 …   chooses the interpreter the environment is made from
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+RUN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install test test-fast lint format quickstart clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## set up .venv (the other targets do it themselves)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "enc needs Python 3.11 or newer, found: $$(python3 --version 2>&1)."; \
+		echo "Install one and say which: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)"; exit 1; } >&2
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments: its modules venv and ensurepip are missing."; \
+		echo "On Debian and Ubuntu: sudo apt install python3-venv; or say which other Python to use: make PYTHON=…"; \
+		exit 1; } >&2
+	@echo "Setting up $(VENV) (once; torch alone is a few hundred megabytes) …" >&2
+	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	@$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
+	@touch $@
+
+test: $(STAMP) ## run all tests
+	$(RUN)/python -m pytest
+
+test-fast: $(STAMP) ## run the tests that need no real model
+	$(RUN)/python -m pytest -m "not slow"
+
+lint: $(STAMP) ## ruff, mypy and the import contracts
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+
+format: $(STAMP) ## rewrite the sources as ruff formats them
+	$(RUN)/ruff check --fix-only .
+	$(RUN)/ruff format .
+
+quickstart: $(STAMP) ## fine-tune a real encoder on real news articles, then ask it something
+	$(RUN)/enc finetune --model minilm-l6 --data bbc-news --output runs/quickstart --overwrite
+	$(RUN)/enc predict runs/quickstart \
+		"The striker scored twice in the last ten minutes of the final." \
+		"Shares fell sharply after the bank warned that profits would be lower this year."
+
+clean: ## remove .venv, caches and built files (runs/ stays)
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,61 @@
+"""Claims about the project as a whole: what is packaged, what is pinned, where imports point."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("commands", "compress", "encoder", "recipes")
+
+
+@pytest.fixture(scope="module")
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def normal(requirement: str) -> str:
+    name = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert name is not None, requirement
+    return re.sub(r"[-_.]+", "-", name[0]).lower()
+
+
+def test_wheel_holds_exactly_the_four_packages_and_the_presets(tmp_path):
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    files = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    expected = {
+        path.relative_to(ROOT).as_posix() for name in PACKAGES for path in (ROOT / name).rglob("*.py")
+    }
+    expected |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "recipes/presets").glob("*.toml")}
+    assert files == expected
+
+
+def test_every_dependency_is_pinned_exactly(project, pins):
+    extras = project["optional-dependencies"]
+    for requirement in [*project["dependencies"], *extras["demo"], *extras["dev"]]:
+        assert normal(requirement) in pins, f"{requirement} has no line in constraints.txt"
+    assert pins["torch"] == "2.13.0"
+
+
+def test_pins_name_versions_only():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert line.startswith("#") or re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]*", line), line
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_init_is_a_map_without_imports(package):
+    source = (ROOT / package / "__init__.py").read_text()
+    assert source.startswith('"""')
+    assert not re.search(r"^\s*(import|from)\s", source.split('"""', 2)[2], re.MULTILINE)
