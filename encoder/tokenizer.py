@@ -1,0 +1,262 @@
+"""Text to token ids: special tokens, pairs and truncation as the model's folder says, and what was cut."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+
+from encoder.errors import CheckpointError, ConfigError, DataError
+from encoder.files import write_atomic
+from encoder.rows import TokenizedRows
+from encoder.tokenizer_files import CONFIG_FILE, TOKENIZER_FILE, TokenizerFolder, read_tokenizer_folder
+
+# Texts tokenized at a time: enough to keep every core busy, few enough to bound the memory.
+CHUNK_ROWS = 1000
+# Families whose positions are counted from the pad id, so that a wrong one shifts every position.
+FAMILIES_WITH_POSITIONS_AFTER_PAD = ("roberta", "xlm-roberta", "camembert")
+
+
+@dataclass(frozen=True)
+class EncodingStats:
+    """What encoding did to R rows.
+
+    ``tokens`` counts what is kept, special tokens included; ``tokens_lost`` what truncation removed from the
+    ``rows_cut`` rows; ``tokens_unknown`` the kept tokens that stand for text outside the vocabulary.
+    """
+
+    rows: int
+    rows_cut: int
+    tokens: int
+    tokens_lost: int
+    tokens_unknown: int
+
+    @property
+    def unknown_share(self) -> float:
+        """Unknown tokens as a fraction of the kept ones: high when the vocabulary is of another language."""
+        return self.tokens_unknown / self.tokens if self.tokens else 0.0
+
+    @property
+    def lost_share(self) -> float:
+        """Tokens lost as a fraction of all that the texts have."""
+        return self.tokens_lost / (self.tokens + self.tokens_lost) if self.tokens_lost else 0.0
+
+
+def load_tokenizer(folder: Path, *, max_tokens: int, pad_token_id: int) -> "Tokenizer":
+    """The tokenizer of a model folder, for a model with ``max_tokens`` positions and that pad id.
+
+    Raises ``CheckpointError`` when the folder has no tokenizer that enc can read, or when its pad id is not
+    the model's and the model counts its positions from it (the RoBERTa families).
+    """
+    files = read_tokenizer_folder(folder)
+    tokenizer = Tokenizer(files, max_tokens=max_tokens)
+    found = tokenizer.pad_token_id
+    if found is not None and found != pad_token_id and files.family in FAMILIES_WITH_POSITIONS_AFTER_PAD:
+        raise CheckpointError(
+            f"{folder}: the tokenizer pads with {files.special_tokens['pad_token']!r} (id {found}), but "
+            f"config.json says pad_token_id {pad_token_id}, from which a {files.family} model counts its "
+            "positions. Use the tokenizer that the model was trained with, or correct config.json."
+        )
+    return tokenizer
+
+
+class Tokenizer:
+    """Turns texts and pairs of texts into ``TokenizedRows``; made by ``load_tokenizer``."""
+
+    def __init__(self, files: TokenizerFolder, *, max_tokens: int) -> None:
+        self._backend: tokenizers.Tokenizer = files.backend
+        self._files = files
+        self._max_tokens = max_tokens
+
+    @property
+    def max_length(self) -> int:
+        """The longest row in tokens: what the model has positions for, or less where the folder says less."""
+        return min(self._max_tokens, self._files.model_max_length or self._max_tokens)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the user about choices made where the folder's files disagree."""
+        return self._files.notes
+
+    @cached_property
+    def vocab_size(self) -> int:
+        """One more than the largest id that can come out; the model's table needs as many rows."""
+        return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
+
+    @property
+    def pad_token_id(self) -> int | None:
+        return self.token_id("pad_token")
+
+    @property
+    def mask_token_id(self) -> int | None:
+        return self.token_id("mask_token")
+
+    @property
+    def unk_token_id(self) -> int | None:
+        return self.token_id("unk_token")
+
+    def token_id(self, name: str) -> int | None:
+        """The id of a special token by its Hugging Face name (``cls_token``…); ``None``: there is none."""
+        token = self._files.special_tokens.get(name)
+        return None if token is None else self._backend.token_to_id(token)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that decides the ids of a text: equal fingerprints, equal rows."""
+        digest = hashlib.sha256(self._backend.to_str().encode())
+        files = self._files
+        settings = (files.truncation_side, files.uses_token_types, self._backend.encode_special_tokens)
+        digest.update(repr(settings).encode())
+        return digest.hexdigest()
+
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, max_length: int | None = None
+    ) -> tuple[TokenizedRows, EncodingStats]:
+        """Tokenize R texts, or R pairs, into rows of at most ``max_length`` tokens.
+
+        The default is ``self.max_length``. A row that is too long loses tokens of its text, in a pair of the
+        longer text first; the special tokens stay. An empty text is a row of special tokens. The rows have no
+        labels.
+
+        Raises ``ConfigError`` for a ``max_length`` that the model has no positions for or that leaves no room
+        for text, ``DataError`` for text that is not valid Unicode.
+        """
+        if pairs is not None and len(pairs) != len(texts):
+            raise ValueError(f"{len(texts)} texts but {len(pairs)} pairs")
+        limit = self._check_max_length(max_length, pair=pairs is not None)
+        chunks = [_Chunk.empty()]
+        for start in range(0, len(texts), CHUNK_ROWS):
+            inputs: list[Any] = list(texts[start : start + CHUNK_ROWS])
+            if pairs is not None:
+                inputs = list(zip(inputs, pairs[start : start + CHUNK_ROWS], strict=True))
+            chunks.append(self._encode_chunk(inputs, limit, start))
+
+        input_ids = np.concatenate([chunk.input_ids for chunk in chunks])
+        lengths = np.concatenate([chunk.lengths for chunk in chunks])
+        rows = TokenizedRows(
+            input_ids=input_ids,
+            token_type_ids=np.concatenate([chunk.token_type_ids for chunk in chunks]),
+            offsets=np.concatenate([[0], lengths.cumsum()]).astype(np.int64),
+        )
+        unk = self.unk_token_id
+        stats = EncodingStats(
+            rows=len(rows),
+            rows_cut=sum(chunk.rows_cut for chunk in chunks),
+            tokens=len(input_ids),
+            tokens_lost=sum(chunk.tokens_lost for chunk in chunks),
+            tokens_unknown=0 if unk is None else int(np.count_nonzero(input_ids == unk)),
+        )
+        return rows, stats
+
+    def _check_max_length(self, max_length: int | None, *, pair: bool) -> int:
+        """The limit to encode with."""
+        limit = self.max_length if max_length is None else max_length
+        if limit > self.max_length:
+            reason = (
+                f"the model has positions for {self._max_tokens} tokens"
+                if self.max_length == self._max_tokens
+                else f"model_max_length in its {CONFIG_FILE} is {self.max_length}"
+            )
+            raise ConfigError(f"max length {limit} is too long: {reason}; use {self.max_length} or less")
+        special = self._backend.num_special_tokens_to_add(is_pair=pair)
+        least = special + (2 if pair else 1)
+        if limit < least:
+            raise ConfigError(
+                f"max length {limit} is too short: a {'pair' if pair else 'text'} takes {special} special "
+                f"tokens, so use {least} or more"
+            )
+        return limit
+
+    def _encode_chunk(self, inputs: list[Any], limit: int, first_row: int) -> "_Chunk":
+        encodings = self._encode_batch(inputs, first_row)
+        long = [row for row, encoding in enumerate(encodings) if len(encoding) > limit]
+        tokens_lost = 0
+        if long:
+            # Cut by encoding again, because truncation spares the special tokens only while they are added.
+            self._backend.enable_truncation(
+                limit, strategy="longest_first", direction=self._files.truncation_side
+            )
+            try:
+                cut = self._encode_batch([inputs[row] for row in long], first_row)
+            finally:
+                self._backend.no_truncation()
+            for row, encoding in zip(long, cut, strict=True):
+                tokens_lost += len(encodings[row]) - len(encoding)
+                encodings[row] = encoding
+
+        lengths = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
+        count = int(lengths.sum())
+        input_ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), np.int32, count)
+        token_type_ids = np.zeros(count, dtype=np.int8)
+        if self._files.uses_token_types:
+            token_type_ids = np.fromiter(chain.from_iterable(e.type_ids for e in encodings), np.int8, count)
+        return _Chunk(input_ids, token_type_ids, lengths, rows_cut=len(long), tokens_lost=tokens_lost)
+
+    def _encode_batch(self, inputs: list[Any], first_row: int) -> list[tokenizers.Encoding]:
+        try:
+            return self._backend.encode_batch_fast(inputs)
+        except (UnicodeEncodeError, TypeError) as error:
+            # One row of the chunk is to blame; find it.
+            for row, text in enumerate(inputs):
+                problem = _unicode_problem(text)
+                if problem:
+                    raise DataError(f"row {first_row + row}: {problem}") from error
+            raise
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json`` and ``tokenizer_config.json``, which Transformers' AutoTokenizer opens.
+
+        Saving the same tokenizer again writes the same bytes.
+        """
+        inputs = [
+            "input_ids",
+            *(["token_type_ids"] if self._files.uses_token_types else []),
+            "attention_mask",
+        ]
+        settings = dict(self._files.settings) | {
+            # The class that takes tokenizer.json as it is; others rebuild parts of it from their defaults.
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_input_names": inputs,
+            "model_max_length": self.max_length,
+        }
+        config = json.dumps(settings, indent=2, ensure_ascii=False, sort_keys=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(folder / TOKENIZER_FILE, self._backend.to_str(pretty=True))
+        write_atomic(folder / CONFIG_FILE, config + "\n")
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some rows as they leave the tokenizer, all tokens end to end, and the tokens of each."""
+
+    input_ids: NDArray[np.int32]
+    token_type_ids: NDArray[np.int8]
+    lengths: NDArray[np.int64]
+    rows_cut: int
+    tokens_lost: int
+
+    @classmethod
+    def empty(cls) -> "_Chunk":
+        return cls(
+            np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.int64), rows_cut=0, tokens_lost=0
+        )
+
+
+def _unicode_problem(text: str | tuple[str, str]) -> str:
+    """What keeps ``text`` from being encoded as UTF-8, an empty string when nothing does."""
+    for part in (text,) if isinstance(text, str) else text:
+        try:
+            part.encode()
+        except UnicodeEncodeError as error:
+            return (
+                f"the text holds {part[error.start]!r} at character {error.start}, half of a Unicode pair, "
+                "which no tokenizer can read; remove it or read the file with another --encoding"
+            )
+    return ""
