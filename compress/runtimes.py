@@ -1,0 +1,102 @@
+"""The ways to run a classifier, behind one face: prepare an input once, run it many times.
+
+Each lives in a process of its own (see ``worker``): thread pools of two runtimes in one process get into each
+other's way, up to 50-fold.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from encoder.errors import ConfigError, did_you_mean
+from encoder.rows import TokenizedRows
+
+# Runtime → the precision its matrix products are computed in.
+PRECISIONS = {"torch-fp32": "fp32", "torch-bf16": "bf16"}
+RUNTIMES = tuple(PRECISIONS)
+DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A classifier that is ready to run.
+
+    ``prepare`` turns rows into what ``run`` takes; it is not timed. ``run`` computes the logits and may
+    return before the device has finished; ``synchronize`` waits for that. ``to_numpy`` makes what ``run``
+    returns float32 [B, C]. ``device_memory_bytes`` is the most a device other than the CPU has held since
+    ``reset_device_memory``; ``None`` on the CPU.
+    """
+
+    prepare: Callable[[TokenizedRows], Any]
+    run: Callable[[Any], Any]
+    to_numpy: Callable[[Any], NDArray[np.float32]]
+    synchronize: Callable[[], object] = lambda: None
+    reset_device_memory: Callable[[], object] = lambda: None
+    device_memory_bytes: Callable[[], int | None] = lambda: None
+
+    def logits(self, rows: TokenizedRows) -> NDArray[np.float32]:
+        """Logits of ``rows``, float32 [B, C]."""
+        return self.to_numpy(self.run(self.prepare(rows)))
+
+
+def check_names(runtimes: Sequence[str], devices: Sequence[str]) -> None:
+    """Raise ``ConfigError`` for a runtime or device that does not exist."""
+    problems = []
+    for kind, names, known in (("runtime", runtimes, RUNTIMES), ("device", devices, DEVICES)):
+        if not names:
+            problems.append(f"no {kind} given; choose among {', '.join(known)}")
+        for name in names:
+            if name not in known:
+                hint = did_you_mean(name, known)
+                problems.append(f"unknown {kind} {name!r}{hint}; choose among {', '.join(known)}")
+    if problems:
+        raise ConfigError.from_problems(problems)
+
+
+def open_runtime(name: str, model: Path, *, device: str, threads: int) -> Runtime:
+    """Load ``model``, a model folder, to be run by ``name`` on ``device`` with ``threads`` threads.
+
+    Raises:
+        CheckpointError: ``model`` cannot be loaded.
+    """
+    check_names([name], [device])
+    return _open_torch(model, device=device, threads=threads, bf16=name == "torch-bf16")
+
+
+def _open_torch(folder: Path, *, device: str, threads: int, bf16: bool) -> Runtime:
+    import torch
+
+    from encoder.batches import Batch
+    from encoder.checkpoint import load_classifier
+    from encoder.packing import Packing
+
+    torch.set_num_threads(threads)
+    model = load_classifier(folder).eval().to(device)
+
+    def run(batch: Batch) -> torch.Tensor:
+        # A new packing, because it remembers what it derives from the lengths, and a batch that is served
+        # comes only once: that work belongs to the run.
+        packing = Packing.from_lengths(batch.packing.lengths)
+        batch = Batch(batch.input_ids, batch.token_type_ids, packing)
+        with torch.inference_mode():
+            logits: torch.Tensor = model(batch)
+        return logits
+
+    if bf16:
+        # Never left: autocast keeps the converted weights only as long as it is open, and a server would
+        # convert them once.
+        ExitStack().enter_context(torch.autocast(device, torch.bfloat16))
+    on_gpu = device == "cuda"
+    return Runtime(
+        prepare=lambda rows: Batch.from_rows(rows).to(device),
+        run=run,
+        to_numpy=lambda logits: logits.float().cpu().numpy(),
+        synchronize=torch.cuda.synchronize if on_gpu else lambda: None,
+        reset_device_memory=torch.cuda.reset_peak_memory_stats if on_gpu else lambda: None,
+        device_memory_bytes=torch.cuda.max_memory_allocated if on_gpu else lambda: None,
+    )

@@ -1,0 +1,96 @@
+"""How big a model is: parameters, bytes on disk, and multiply-accumulates per token."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from encoder.config import EncoderConfig, LayerShape
+
+if TYPE_CHECKING:
+    from encoder.model import Classifier
+
+# Where a row's work is done, in the order in which it is met. `enc profile` shows the same parts.
+PARTS = ("embeddings", "projections", "scores and mixing", "feed-forward", "classifier")
+
+# What a run leaves in the folder beside the model. Everything else is needed to use the model.
+NOT_THE_MODEL = ("run.json", "report.*", "predictions.*", "*.log", ".*", "checkpoints")
+
+
+class Size(BaseModel):
+    """The size of a classifier.
+
+    ``parameters_without_embeddings`` leaves out the word, position and type tables, which cost memory but no
+    time. ``bytes_on_disk`` counts all files of the model: weights, config, tokenizer, labels; not run.json
+    and logs. ``macs_per_token`` maps a row's length to multiply-accumulates a token.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    parameters: int
+    parameters_without_embeddings: int
+    bytes_on_disk: int
+    macs_per_token: dict[int, float]
+
+
+def measure_size(model: "Classifier", folder: Path, *, sequence_lengths: Iterable[int] = (128,)) -> Size:
+    """The size of ``model`` as saved in ``folder``; ``macs_per_token`` at each of ``sequence_lengths``."""
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return Size(
+        parameters=parameters,
+        parameters_without_embeddings=parameters - embedding_parameters(model.config),
+        bytes_on_disk=bytes_on_disk(folder),
+        macs_per_token={
+            length: macs_per_token(model.config, length, num_outputs=model.task.num_outputs)
+            for length in sequence_lengths
+        },
+    )
+
+
+def embedding_parameters(config: EncoderConfig) -> int:
+    """Parameters of the word, position and type tables."""
+    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    return rows * config.embedding_size
+
+
+def bytes_on_disk(folder: Path) -> int:
+    """Bytes of all files of the model in ``folder``; links count as what they point to."""
+    return sum(path.stat().st_size for path in model_files(folder))
+
+
+def model_files(folder: Path) -> list[Path]:
+    """All files under ``folder`` but those of ``NOT_THE_MODEL``, sorted."""
+    files = []
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        beside = any(Path(part).match(pattern) for part in inside.parts for pattern in NOT_THE_MODEL)
+        if path.is_file() and not beside:
+            files.append(path)
+    return files
+
+
+def macs_per_token(config: EncoderConfig, tokens: int, *, num_outputs: int) -> float:
+    """Multiply-accumulates per token of one row of ``tokens`` tokens, without padding."""
+    return sum(macs_per_row(config, tokens, num_outputs=num_outputs).values()) / tokens
+
+
+def macs_per_row(config: EncoderConfig, tokens: int, *, num_outputs: int) -> Mapping[str, int]:
+    """Multiply-accumulates of one row of ``tokens`` (T) tokens, for each of ``PARTS``.
+
+    Matrix products only, as is usual (a MAC is two floating-point operations): norms, softmax, activations
+    and table look-ups are not counted, nor are biases. With H heads of size K and F neurons a layer has
+    4·T·D·H·K for the projections, 2·T²·H·K for scores and mixing, 2·T·D·F for the feed-forward block; the
+    classifier sees the first token only: D·D + D·C.
+    """
+    T, D, E = tokens, config.hidden_size, config.embedding_size
+    layers: tuple[LayerShape, ...] = config.layers
+    widths = [layer.num_attention_heads * layer.head_size for layer in layers]
+    counts = (
+        T * E * D if E != D else 0,
+        sum(4 * T * D * width for width in widths),
+        sum(2 * T * T * width for width in widths),
+        sum(2 * T * D * layer.intermediate_size for layer in layers),
+        D * D + D * num_outputs,
+    )
+    return dict(zip(PARTS, counts, strict=True))

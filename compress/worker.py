@@ -1,0 +1,123 @@
+"""The process that runs one classifier in one runtime and times it.
+
+It reads requests from stdin and answers on stdout, one JSON object a line, until stdin ends. What libraries
+print goes to stderr. Requests, by ``"do"``:
+
+- ``open``: runtime, model, device, threads, workload (.npz). Answers ``{}``.
+- ``measure``: case, min_runs, min_seconds. Answers a ``Timing`` with ``peak_memory_bytes`` and
+  ``total_s``, the sum of all timed runs.
+- ``warm_up``: case. Answers ``{"runs", "steady"}``.
+- ``passes``: case, min_passes, min_seconds. Answers ``{"durations_s": [[…] a pass]}``.
+- ``logits``: case. Answers ``{"logits": [[[…] a row] a batch]}``.
+
+An error of the user's doing is answered ``{"error": …, "kind": "CheckpointError"}``; anything else is a crash
+with its traceback on stderr.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from compress.memory import peak_memory_bytes, reset_peak_memory
+from compress.runtimes import Runtime, open_runtime
+from compress.timing import summarize, time_passes, warm_up
+from compress.workload import Workload
+from encoder.errors import EncError
+
+Answer = dict[str, Any]
+
+
+class Worker:
+    """One open runtime and its inputs."""
+
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+        self._workload = Workload(())
+        self._prepared: dict[int, list[Any]] = {}
+
+    def open(self, runtime: str, model: str, device: str, threads: int, workload: str) -> Answer:
+        """Load everything; nothing is run yet."""
+        self._workload = Workload.load(Path(workload))
+        self._runtime = open_runtime(runtime, Path(model), device=device, threads=threads)
+        return {}
+
+    def measure(self, case: int, min_runs: int, min_seconds: float) -> Answer:
+        """Warm up and time a case."""
+        runtime, run, inputs = self._case(case)
+        reset_peak_memory()
+        runtime.reset_device_memory()
+        warm = warm_up(run, inputs, synchronize=runtime.synchronize)
+        durations = time_passes(
+            run, inputs, min_runs=min_runs, min_seconds=min_seconds, synchronize=runtime.synchronize
+        )
+        return {
+            **summarize(durations, warm).model_dump(),
+            "total_s": float(durations.sum()),
+            "passes": len(durations),
+            "peak_memory_bytes": peak_memory_bytes(),
+            "device_memory_bytes": runtime.device_memory_bytes(),
+        }
+
+    def warm_up(self, case: int) -> Answer:
+        """Warm up a case; the timing comes in later requests."""
+        runtime, run, inputs = self._case(case)
+        return asdict(warm_up(run, inputs, synchronize=runtime.synchronize))
+
+    def passes(self, case: int, min_passes: int, min_seconds: float) -> Answer:
+        """Time some passes of a case that is warm."""
+        runtime, run, inputs = self._case(case)
+        durations = time_passes(
+            run,
+            inputs,
+            min_runs=1,
+            min_seconds=min_seconds,
+            min_passes=min_passes,
+            synchronize=runtime.synchronize,
+        )
+        return {"durations_s": durations.tolist()}
+
+    def logits(self, case: int) -> Answer:
+        """What the runtime computes for each batch of a case."""
+        runtime, run, inputs = self._case(case)
+        return {"logits": [runtime.to_numpy(run(index)).tolist() for index in range(inputs)]}
+
+    def _case(self, case: int) -> tuple[Runtime, Callable[[int], Any], int]:
+        runtime = self._runtime
+        if runtime is None:
+            raise RuntimeError("a request came before open")
+        if case not in self._prepared:
+            batches = self._workload.cases[case].batches
+            self._prepared[case] = [runtime.prepare(batch) for batch in batches]
+        prepared = self._prepared[case]
+        return runtime, lambda index: runtime.run(prepared[index]), len(prepared)
+
+
+def main() -> None:
+    """Answer requests until stdin ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # a library that prints must not be taken for an answer
+    worker = Worker()
+    actions: dict[str, Callable[..., Answer]] = {
+        "open": worker.open,
+        "measure": worker.measure,
+        "warm_up": worker.warm_up,
+        "passes": worker.passes,
+        "logits": worker.logits,
+    }
+    for line in sys.stdin:
+        request = json.loads(line)
+        action = actions[request.pop("do")]
+        try:
+            answer = action(**request)
+        except EncError as error:
+            answer = {"error": str(error), "kind": type(error).__name__}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from encoder.checkpoint import save_classifier
+from encoder.config import EncoderConfig, HeadConfig, LayerShape
+from encoder.model import Classifier, initialise_
+from encoder.rows import TokenizedRows
+from encoder.task import Task
+
+
+class NoTokenizer:
+    """Stands where a tokenizer is saved with a model; measuring reads token ids only."""
+
+    def save(self, folder: Path) -> None:
+        (folder / "tokenizer.json").write_text("{}")
+
+
+def make_config(**changes: Any) -> EncoderConfig:
+    shape = LayerShape(heads=(0, 1, 2, 3), head_size=4, intermediate_size=32)
+    fields: dict[str, Any] = {
+        "family": "bert",
+        "vocab_size": 50,
+        "hidden_size": 16,
+        "embedding_size": 16,
+        "max_position_embeddings": 40,
+        "type_vocab_size": 2,
+        "layers": (shape, shape),
+        "head": HeadConfig(),
+    }
+    return EncoderConfig(**(fields | changes))
+
+
+def make_classifier(config: EncoderConfig, *, seed: int = 0, scale: float = 0.3) -> Classifier:
+    """Random weights, larger than usual so that the logits differ from each other."""
+    model = Classifier(config, Task(kind="single_label", labels=("a", "b", "c")))
+    initialise_(model, config.model_copy(update={"initializer_range": scale}), seed)
+    return model.eval()
+
+
+def make_rows(lengths: list[int], *, seed: int = 0, vocab_size: int = 50) -> TokenizedRows:
+    random = np.random.default_rng(seed)
+    tokens = sum(lengths)
+    return TokenizedRows(
+        input_ids=random.integers(0, vocab_size, tokens, dtype=np.int32),
+        token_type_ids=random.integers(0, 2, tokens).astype(np.int8),
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+    )
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved classifier: 2 layers, 50 pieces, at most 40 tokens."""
+    folder = tmp_path_factory.mktemp("tiny")
+    save_classifier(make_classifier(make_config()), NoTokenizer(), folder)  # type: ignore[arg-type]
+    return folder
+
+
+@pytest.fixture
+def config_with() -> Callable[..., EncoderConfig]:
+    """A tiny config, the given fields changed."""
+    return make_config
+
+
+@pytest.fixture
+def classifier() -> Callable[..., Classifier]:
+    """A tiny random classifier of a config."""
+    return make_classifier
+
+
+@pytest.fixture
+def rows_of() -> Callable[..., TokenizedRows]:
+    """Random rows of the given lengths."""
+    return make_rows
