@@ -25,7 +25,7 @@ from encoder.task import Task, TaskKind
 class DataOptions(Strict):
     """How to read data; what is ``None`` is found out.
 
-    ``validation_fraction`` of train is cut off when there is no validation split (0: none is).
+    ``validation_fraction`` of train is cut off when there is no validation split.
     ``train_rows`` keeps only so many training rows, the first by content hash. ``label_variants`` says what
     becomes of spellings of one label that differ in case or spaces.
     """
@@ -37,7 +37,7 @@ class DataOptions(Strict):
     label_variants: Variants = "refuse"
     task: TaskKind | None = None
     encoding: str | None = None
-    validation_fraction: float = Field(default=0.1, ge=0, lt=1)
+    validation_fraction: float = Field(default=0.1, gt=0, lt=1)
     train_rows: int | None = Field(default=None, ge=1)
 
 
@@ -65,7 +65,7 @@ class TaskData:
         return list(self.splits[split]["text_pair"]) if self.task.pair else None
 
     def labels(self, split: str) -> NDArray[np.generic]:
-        """Labels in the form of ``TokenizedRows``: int64 [R], multi-label float32 [R, C], regression float32 [R]."""
+        """Labels as in ``TokenizedRows``: int64 [R], float32 [R, C] for multi-label or [R] for regression."""
         values = list(self.splits[split]["label"])
         if self.task.kind == "single_label":
             return np.asarray(values, dtype=np.int64)
@@ -151,6 +151,7 @@ def _read_cells(tables: Mapping[str, Table], columns: Columns, notes: list[str])
     problems: list[str] = []
     cells: dict[str, SplitCells] = {}
     assert columns.label is not None
+    first = next(iter(tables.values()))
     for split, table in tables.items():
         if split == "test" and len(tables) > 1 and not has_labels(table, columns.label):
             notes.append(
@@ -160,7 +161,7 @@ def _read_cells(tables: Mapping[str, Table], columns: Columns, notes: list[str])
         missing = [name for name in columns.names().values() if name not in table.columns]
         if missing:
             problems.append(
-                f"{table.name}: no column {', '.join(map(repr, missing))}, as in {next(iter(tables.values())).name}; "
+                f"{table.name}: no column {', '.join(map(repr, missing))}, as in {first.name}; "
                 f"the columns are: {', '.join(table.columns)}"
             )
             continue
@@ -187,15 +188,12 @@ def _cut_validation_(
 ) -> None:
     if "validation" in splits:
         return
-    if not fraction:
-        notes.append("no validation split, and none is cut from train (--validation-fraction 0)")
-        return
     train = splits["train"]
     kept, cut = cut_rows(train.keys(), label_strata(train.labels, task.kind), fraction)
     if not cut:
         raise DataError(
-            f"{origins['train']}: {len(train)} rows are too few to cut a validation split from: give a "
-            "validation file, more rows, or --validation-fraction 0"
+            f"{origins['train']}: {len(train)} rows are too few to cut a validation split from: "
+            "give a validation file, or more rows"
         )
     splits["train"], splits["validation"] = train.select(kept), train.select(cut)
     origins["validation"] = f"cut from {origins['train']}"

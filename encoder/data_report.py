@@ -43,7 +43,7 @@ class SplitReport:
 
 @dataclass(frozen=True)
 class Overlap:
-    """``rows`` of split ``second`` have a text that is also in ``first``, ``conflicts`` with another label."""
+    """``rows`` of split ``second`` have a text of ``first``, ``conflicts`` of them with another label."""
 
     first: str
     second: str

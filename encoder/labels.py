@@ -196,8 +196,8 @@ def _infer_from_texts(texts: dict[str, int]) -> LabelReading:
             notes = f"; {mark!r} is part of a name (otherwise: --label-separator '{mark}')"
     if rows >= 20 and distinct > rows / 2:
         raise DataError(
-            f"{distinct} different labels in {rows} rows, such as {short(min(texts))}: this does not look like a "
-            "label column; choose another with --label-column, or insist with --task single_label"
+            f"{distinct} different labels in {rows} rows, such as {short(min(texts))}: "
+            "this does not look like a label column; choose another with --label-column, or insist with --task single_label"
         )
     return LabelReading("single_label", f"labels are {distinct} different names{notes}")
 

@@ -108,7 +108,7 @@ def repeats(keys: Sequence[str], labels: Sequence[Label]) -> tuple[int, int]:
 def overlap(
     first: tuple[Sequence[str], Sequence[Label]], second: tuple[Sequence[str], Sequence[Label]]
 ) -> tuple[int, int]:
-    """Rows of ``second`` (keys, labels) whose text is in ``first``, and those that never have this label there."""
+    """Rows of ``second`` (keys, labels) whose text is in ``first``, and those never labelled so there."""
     seen: dict[str, set[Label]] = defaultdict(set)
     for key, label in zip(*first, strict=True):
         seen[key].add(label)
