@@ -70,17 +70,20 @@ def usable_cells(table: Table, columns: Columns, problems: list[str]) -> SplitCe
     return SplitCells(table, rows, [texts[row] for row in rows], kept_pairs, labels, dropped)
 
 
-def has_labels(table: Table, column: str) -> bool:
-    """Whether any cell of the label column holds a label; the -1 of an unlabelled test split is none."""
-    class_names = table.class_names.get(column)
-    blank: tuple[object, ...] = ("-1", "") if class_names is None else (-1,)
+def has_labels(table: Table, column: str, train: Table | None) -> bool:
+    """Whether any cell of the label column holds a label; -1 is none, unless it is one in ``train``."""
+    blank: tuple[object, ...] = ("-1", -1)
+    if train is not None and column not in train.class_names and set(blank) & _scalars(train, column):
+        blank = ()
+    cells = table.columns.get(column, ())
     return any(
-        not is_missing(value)
-        and value not in blank
-        and not (isinstance(value, str) and not value.strip())
-        and not (type(value) is int and value == -1)
-        for value in table.columns.get(column, ())
+        not (is_missing(cell) or cell in blank or (isinstance(cell, str) and not cell.strip()))
+        for cell in cells
     )
+
+
+def _scalars(table: Table, column: str) -> set[object]:
+    return {cell for cell in table.columns.get(column, ()) if isinstance(cell, (str, int))}
 
 
 def read_text_cells(table: Table, column: str, problems: list[str]) -> list[str]:

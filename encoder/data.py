@@ -153,7 +153,7 @@ def _read_cells(tables: Mapping[str, Table], columns: Columns, notes: list[str])
     assert columns.label is not None
     first = next(iter(tables.values()))
     for split, table in tables.items():
-        if split == "test" and len(tables) > 1 and not has_labels(table, columns.label):
+        if split == "test" and len(tables) > 1 and not has_labels(table, columns.label, tables.get("train")):
             notes.append(
                 f"{table.name}: the {len(table)} rows have no {columns.label}, so there is no test split"
             )

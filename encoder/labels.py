@@ -166,11 +166,19 @@ def _infer_from_texts(texts: dict[str, int]) -> LabelReading:
     fractions = {text for text in numbers if not float(text).is_integer()}
     if fractions and sum(texts[text] for text in numbers) >= 0.9 * rows:
         return LabelReading("regression", f"labels are numbers with fractions, such as {min(fractions)}")
+    # In a small file many different labels are no wonder.
+    too_many = rows >= 20 and distinct > rows / 2
     if distinct and all(WHOLE_AS_FLOAT.fullmatch(text.strip()) for text in texts):
+        if too_many:
+            raise DataError(
+                f"{distinct} different whole numbers in {rows} rows, such as {min(texts)}: give "
+                "--task regression if they measure something, --task single_label if each names a class"
+            )
         why = f"labels are {distinct} different whole numbers"
-        if any("." in text for text in texts):
-            why += ", written with a decimal point"
-        if distinct > 20:
+        pointed = any("." in text for text in texts)
+        if pointed:
+            why += " (written with a decimal point)"
+        if pointed or distinct > 20:
             why += "; if they measure something, --task regression"
         return LabelReading("single_label", why)
     if texts and all(_DECIMAL_COMMA.fullmatch(text.strip()) or text in numbers for text in texts):
@@ -194,10 +202,10 @@ def _infer_from_texts(texts: dict[str, int]) -> LabelReading:
             )
         if any(mark in text for text in texts):
             notes = f"; {mark!r} is part of a name (otherwise: --label-separator '{mark}')"
-    if rows >= 20 and distinct > rows / 2:
+    if too_many:
         raise DataError(
-            f"{distinct} different labels in {rows} rows, such as {short(min(texts))}: "
-            "this does not look like a label column; choose another with --label-column, or insist with --task single_label"
+            f"{distinct} different labels in {rows} rows, such as {short(min(texts))}: this looks "
+            "like no column of labels; choose another with --label-column, or insist with --task single_label"
         )
     return LabelReading("single_label", f"labels are {distinct} different names{notes}")
 

@@ -55,17 +55,20 @@ def read_file(path: Path, *, encoding: str | None, problems: list[str]) -> Table
         )
         return None
     try:
+        if path.stat().st_size == 0:
+            problems.append(f"{path}: the file is empty")
+            return None
+        if suffix == ".parquet":
+            return _read_parquet(path, problems)
         content = path.read_bytes()
     except OSError as error:
         problems.append(f"{path}: cannot be read: {error.strerror or error}")
         return None
-    if not content.strip():
-        problems.append(f"{path}: the file is empty")
-        return None
-    if suffix == ".parquet":
-        return _read_parquet(path, problems)
     text = decode(content, name=str(path), encoding=encoding, problems=problems)
     if text is None:
+        return None
+    if not text.strip():
+        problems.append(f"{path}: the file is empty")
         return None
     if suffix == ".jsonl":
         return _parse_json_lines(text, str(path), problems)
@@ -141,7 +144,7 @@ def table_from_dataset(dataset: Any, name: str) -> Table:
     usable, class_names = [], {}
     for column, feature in dataset.features.items():
         inner = feature
-        while isinstance(inner, (list, datasets.Sequence, datasets.LargeList)):
+        while isinstance(inner, list) or hasattr(inner, "feature"):
             inner = inner[0] if isinstance(inner, list) else inner.feature
         if isinstance(inner, datasets.ClassLabel):
             class_names[column] = tuple(inner.names)
@@ -157,7 +160,7 @@ def _read_parquet(path: Path, problems: list[str]) -> Table | None:
 
     try:
         arrow = pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as error:
+    except pyarrow.ArrowException as error:
         problems.append(f"{path}: not a Parquet file that can be read: {str(error).splitlines()[0]}")
         return None
     if not len(arrow):

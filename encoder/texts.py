@@ -29,8 +29,8 @@ def read_texts(
 ) -> TextRows:
     """The texts in a .txt file (one a line), or in the text columns of a CSV, TSV, JSONL or Parquet file.
 
-    ``pair``: whether the model takes pairs, which a .txt file cannot hold. Empty texts stay, and a note counts
-    them. Raises ``DataError`` with all that is wrong with the file.
+    ``pair``: whether the model takes pairs, which a .txt file cannot hold. Empty texts stay, and a note
+    counts them. Raises ``DataError`` with all that is wrong with the file.
     """
     problems: list[str] = []
     if path.is_dir():
