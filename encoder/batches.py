@@ -1,0 +1,87 @@
+"""Rows into batches: which rows go together, and the tensors a model is fed with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from encoder.packing import Packing
+from encoder.rows import TokenizedRows
+
+# Rows are shuffled, then sorted by length within windows of this many batches: near-equal lengths meet in a
+# batch (little padding inside attention), and what is in a batch still changes from epoch to epoch.
+BATCHES_PER_WINDOW = 50
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B rows, packed: ``input_ids`` and ``token_type_ids`` int64 [N], ``labels`` as in ``TokenizedRows``."""
+
+    input_ids: Tensor
+    token_type_ids: Tensor
+    packing: Packing
+    labels: Tensor | None = None
+
+    @classmethod
+    def from_rows(cls, rows: TokenizedRows) -> "Batch":
+        """All of ``rows`` as one batch."""
+        return cls(
+            input_ids=torch.from_numpy(rows.input_ids.astype(np.int64)),
+            token_type_ids=torch.from_numpy(rows.token_type_ids.astype(np.int64)),
+            packing=Packing.from_lengths(torch.from_numpy(rows.lengths)),
+            labels=None if rows.labels is None else torch.from_numpy(rows.labels),
+        )
+
+    @classmethod
+    def from_padded(
+        cls, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> "Batch":
+        """The batch of padded rows: all int [B, T], ``attention_mask`` non-zero where a token exists.
+
+        Padding may be on either side and a mask may have holes: a masked token does not exist, so the others
+        move up.
+        """
+        exists = attention_mask != 0  # [B, T]
+        types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        return cls(
+            input_ids=input_ids[exists].long(),
+            token_type_ids=types[exists].long(),
+            packing=Packing.from_lengths(exists.sum(1)),
+        )
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on ``device``."""
+        if str(device) == "cpu":
+            return self
+        return Batch(
+            self.input_ids.to(device, non_blocking=True),
+            self.token_type_ids.to(device, non_blocking=True),
+            self.packing.to(device),
+            None if self.labels is None else self.labels.to(device, non_blocking=True),
+        )
+
+
+def shuffled_batches(
+    lengths: NDArray[np.int64], batch_size: int, *, seed: int, epoch: int
+) -> list[NDArray[np.int64]]:
+    """Row indices of each batch of one epoch: every row once, in an order that (seed, epoch) decides."""
+    rng = np.random.default_rng([seed, epoch])
+    order = rng.permutation(len(lengths))
+    window = batch_size * BATCHES_PER_WINDOW
+    batches: list[NDArray[np.int64]] = []
+    for start in range(0, len(order), window):
+        rows = order[start : start + window]
+        rows = rows[np.argsort(lengths[rows], kind="stable")]
+        batches += [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def length_sorted_batches(
+    lengths: Sequence[int] | NDArray[np.int64], batch_size: int
+) -> list[NDArray[np.int64]]:
+    """Row indices of each batch with the longest rows first: the first batch needs the most memory."""
+    order = np.argsort(-np.asarray(lengths), kind="stable")
+    return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]

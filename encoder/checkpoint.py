@@ -1,0 +1,207 @@
+"""Model folders: found, read and written.
+
+A folder that enc writes is a standard Hugging Face folder wherever the family can express the model.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from encoder import huggingface, sources
+from encoder.config import EncoderConfig
+from encoder.errors import CheckpointError
+from encoder.files import write_atomic, write_json
+from encoder.model import Classifier, initialise_
+from encoder.task import Task
+from encoder.tokenizer import Tokenizer, load_tokenizer
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+PICKLE_FILE = "pytorch_model.bin"
+WEIGHTS_FILES = (WEIGHTS_FILE, INDEX_FILE, PICKLE_FILE)
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json")
+
+
+def resolve_model(source: str) -> Path:
+    """The local folder of a model given as a folder, a built-in name, or a hub name (``owner/name``).
+
+    From a hub, config.json comes first and an unsupported family is refused before any weights are fetched.
+    """
+    if sources.is_builtin_model(source):
+        return sources.builtin_model_folder(source)
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.exists():
+        raise CheckpointError(f"{source}: is a file; expected a model folder with {CONFIG_FILE}")
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source) or source.startswith((".", "/", "~")):
+        raise CheckpointError(f"{source}: no such folder")
+    return _download(source)
+
+
+def _download(name: str) -> Path:
+    from huggingface_hub import hf_hub_download, snapshot_download
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError
+
+    builtin = ", ".join(sources.BUILTIN_MODELS)
+    unreachable = (
+        f"{name}: no such folder, and not found on the model hub either "
+        f"(give a local folder, a hub name such as google-bert/bert-base-uncased, or a built-in: {builtin})"
+    )
+    try:
+        config = Path(hf_hub_download(name, CONFIG_FILE))
+        huggingface.check_family(_read_json(config), f"{name}/{CONFIG_FILE}")
+        wanted = [CONFIG_FILE, *TOKENIZER_FILES]
+        folder = Path(snapshot_download(name, allow_patterns=[*wanted, "model*.safetensors", INDEX_FILE]))
+        if not any((folder / file).exists() for file in WEIGHTS_FILES):
+            folder = Path(snapshot_download(name, allow_patterns=[*wanted, PICKLE_FILE]))
+    except (EntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
+        raise CheckpointError(f"{unreachable}: {type(error).__name__}") from error
+    return folder
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path.parent}: not a model folder: {path.name} is missing") from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: not readable as JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def read_config(folder: Path) -> EncoderConfig:
+    """The config of the encoder in ``folder``; reads no weights."""
+    return huggingface.config_from_json(_read_json(folder / CONFIG_FILE), str(folder / CONFIG_FILE))
+
+
+def read_task(folder: Path) -> Task | None:
+    """The task of the classifier in ``folder``; None if there is only an encoder."""
+    return huggingface.task_from_json(_read_json(folder / CONFIG_FILE))
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of the model in ``folder``."""
+    config = read_config(folder)
+    tokenizer = load_tokenizer(folder, max_tokens=config.max_tokens, pad_token_id=config.pad_token_id)
+    if tokenizer.vocab_size > config.vocab_size:
+        raise CheckpointError(
+            f"{folder}: the tokenizer has {tokenizer.vocab_size} pieces, the model's table only "
+            f"{config.vocab_size} rows; they do not belong together"
+        )
+    return tokenizer
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        if (folder / WEIGHTS_FILE).exists():
+            return load_file(folder / WEIGHTS_FILE)
+        if (folder / INDEX_FILE).exists():
+            shards = sorted(set(_read_json(folder / INDEX_FILE)["weight_map"].values()))
+            return {name: tensor for shard in shards for name, tensor in load_file(folder / shard).items()}
+        if (folder / PICKLE_FILE).exists():
+            # weights_only: a pickle may otherwise run any code of whoever wrote it
+            weights = torch.load(folder / PICKLE_FILE, map_location="cpu", weights_only=True)
+            return {name: tensor for name, tensor in weights.items() if isinstance(tensor, Tensor)}
+    except (SafetensorError, OSError, KeyError, RuntimeError, EOFError, ValueError) as error:
+        raise CheckpointError(f"{folder}: the weights cannot be read: {error}") from error
+    except UnpicklingError as error:
+        raise CheckpointError(f"{folder / PICKLE_FILE}: holds more than tensors, not loaded") from error
+    raise CheckpointError(f"{folder}: no weights found; expected {', '.join(WEIGHTS_FILES)}")
+
+
+def _translate(weights: Mapping[str, Tensor], config: EncoderConfig) -> dict[str, Tensor]:
+    """Weights under standard names → under ours; pieces of a fused parameter are joined."""
+    standard = huggingface.strip_prefix(weights, config)
+    by_name = {new: weights[old] for old, new in standard.items()}
+    ours: dict[str, Tensor] = {}
+    for module, parts in huggingface.parameter_names(config).items():
+        for kind in ("weight", "bias"):
+            found = [by_name[f"{part}.{kind}"] for part in parts if f"{part}.{kind}" in by_name]
+            if len(found) == len(parts):
+                ours[f"{module}.{kind}"] = found[0] if len(found) == 1 else torch.cat(found)
+    return ours
+
+
+def load_classifier(folder: Path, *, task: Task | None = None, seed: int = 0) -> Classifier:
+    """The classifier in ``folder``, float32 whatever the file holds, in evaluation mode.
+
+    With ``task`` the encoder is loaded for that task: the folder's own head is used if its labels are the
+    same, otherwise a new one is drawn from ``seed``. ``new_parameters`` of the result names what started
+    random. Errors: CheckpointError if weights are missing, or of another shape than config.json says.
+    """
+    config = read_config(folder)
+    own_task = read_task(folder)
+    if task is None and own_task is None:
+        raise CheckpointError(
+            f"{folder}: an encoder without a classifier; fine-tune it first: enc finetune --model {folder}"
+        )
+    wanted = task or own_task
+    assert wanted is not None
+    weights = _read_weights(folder)
+    if huggingface.is_standard(config):
+        weights = _translate(weights, config)
+    model = Classifier(config, wanted)
+    same_head = own_task is not None and (own_task.kind, own_task.labels) == (wanted.kind, wanted.labels)
+    if not same_head:
+        weights = {name: tensor for name, tensor in weights.items() if not name.startswith("head.output")}
+    _fill_(model, weights, folder, seed=seed, new_head=not same_head)
+    return model.eval()
+
+
+def _fill_(
+    model: Classifier, weights: Mapping[str, Tensor], folder: Path, *, seed: int, new_head: bool
+) -> None:
+    """Copy ``weights`` into ``model``; only a new head may lack some, which are drawn from ``seed``."""
+    problems = []
+    fresh = []
+    with torch.no_grad():
+        if new_head:
+            initialise_(model.head, model.config, seed)
+        for name, parameter in model.named_parameters():
+            if name not in weights:
+                if new_head and name.startswith("head."):
+                    fresh.append(name)
+                else:
+                    problems.append(f"{folder}: the weights of {name} are missing")
+            elif weights[name].shape != parameter.shape:
+                found, expected = list(weights[name].shape), list(parameter.shape)
+                problems.append(f"{folder}: {name} has shape {found}, config.json says {expected}")
+            else:
+                parameter.copy_(weights[name])
+    if problems:
+        raise CheckpointError.from_problems(problems)
+    model.new_parameters = tuple(fresh)
+
+
+def save_classifier(model: Classifier, tokenizer: Tokenizer, folder: Path) -> None:
+    """Write config.json, model.safetensors (float32) and the tokenizer into ``folder``, file by file."""
+    from safetensors.torch import save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {name: p.detach().to("cpu", torch.float32).contiguous() for name, p in model.named_parameters()}
+    if huggingface.is_standard(model.config):
+        standard: dict[str, Tensor] = {}
+        for module, parts in huggingface.parameter_names(model.config).items():
+            for kind in ("weight", "bias"):
+                if f"{module}.{kind}" in state:
+                    pieces = state[f"{module}.{kind}"].chunk(len(parts))
+                    standard |= {
+                        f"{part}.{kind}": piece.clone() for part, piece in zip(parts, pieces, strict=True)
+                    }
+        state = standard
+    write_atomic(folder / WEIGHTS_FILE, save(state, metadata={"format": "pt"}))
+    write_json(folder / CONFIG_FILE, huggingface.config_to_json(model.config, model.task))
+    tokenizer.save(folder)

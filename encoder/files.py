@@ -1,0 +1,84 @@
+"""Files and folders that are either whole or not there."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from encoder.errors import ConfigError
+
+UNFINISHED_SUFFIX = ".unfinished"
+
+
+def write_atomic(path: Path, content: str | bytes) -> None:
+    """Write a file so that a reader sees the old content or the new one, never a part (UTF-8 for text)."""
+    data = content.encode() if isinstance(content, str) else content
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """``write_atomic`` of ``value`` as indented JSON."""
+    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+class OutputFolder:
+    """The folder a command writes: it appears under its name only when it is whole.
+
+    All work happens in ``work``, a sibling named ``NAME.unfinished``, which ``finish`` renames. A killed run
+    leaves that sibling, which ``resume`` takes up again.
+    """
+
+    def __init__(self, path: Path, *, overwrite: bool = False, resume: bool = False) -> None:
+        self.path = path
+        self.work = path.with_name(path.name + UNFINISHED_SUFFIX)
+        self.overwrite = overwrite
+        self.resume = resume
+
+    def check(self) -> None:
+        """Refuse before any work is done: ConfigError if something is there, or nothing can be written."""
+        if self.path.name in ("", ".."):
+            raise ConfigError(f"--output {self.path}: expected the name of a folder to create")
+        if self.overwrite and self.resume:
+            raise ConfigError("--overwrite and --resume exclude each other: start again, or continue?")
+        if self.path.is_file() or self.work.is_file():
+            raise ConfigError(f"--output {self.path}: a file of that name exists; choose another name")
+        if self.path.exists() and any(self.path.iterdir()) and not self.overwrite:
+            raise ConfigError(
+                f"--output {self.path}: the folder exists and is not empty; "
+                "choose another name, or --overwrite to replace it when the new run is finished"
+            )
+        if self.work.exists() and not (self.overwrite or self.resume):
+            raise ConfigError(
+                f"--output {self.path}: an interrupted run is in {self.work}; "
+                "--resume continues it, --overwrite starts again"
+            )
+        parent = next(folder for folder in self.path.absolute().parents if folder.exists())
+        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+            raise ConfigError(f"--output {self.path}: cannot write in {parent}")
+
+    def open(self) -> Path:
+        """Create ``work`` (emptied unless resuming) and return it."""
+        if self.work.exists() and not self.resume:
+            shutil.rmtree(self.work)
+        self.work.mkdir(parents=True, exist_ok=True)
+        return self.work
+
+    def finish(self) -> None:
+        """Give the work its name. With ``overwrite`` the old folder goes only now."""
+        if self.path.exists():
+            old = self.path.with_name(self.path.name + ".replaced")
+            shutil.rmtree(old, ignore_errors=True)
+            self.path.rename(old)
+            self.work.rename(self.path)
+            shutil.rmtree(old)
+        else:
+            self.work.rename(self.path)

@@ -1,0 +1,146 @@
+"""The encoder and the classifier on top of it, put together from their bricks."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from encoder.attention import SelfAttention
+from encoder.batches import Batch
+from encoder.config import EncoderConfig, HeadConfig, LayerShape
+from encoder.dropout import Dropout
+from encoder.embeddings import Embeddings, sinusoidal_positions
+from encoder.feedforward import FeedForward
+from encoder.linear import Linear
+from encoder.packing import Packing
+from encoder.task import Task
+
+HEAD_ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
+
+
+@dataclass(frozen=True)
+class EncoderOutput:
+    """What an encoder returns.
+
+    ``last_hidden_state`` [N, D]. ``hidden_states``, if asked for: L+1 of [N, D], the embeddings first.
+    ``attentions``, if asked for: L of [B, H, T, T], H as each layer has it.
+    """
+
+    last_hidden_state: Tensor
+    hidden_states: tuple[Tensor, ...] = ()
+    attentions: tuple[Tensor, ...] = ()
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each with a residual connection and a LayerNorm.
+
+    Post-norm: LayerNorm(x + f(x)), as in the original Transformer and BERT. Pre-norm: x + f(LayerNorm(x)).
+    """
+
+    def __init__(self, config: EncoderConfig, shape: LayerShape) -> None:
+        super().__init__()
+        D, eps = config.hidden_size, config.layer_norm_eps
+        self.pre_norm = config.norm == "pre"
+        self.attention = SelfAttention(D, shape, config.attention_dropout)
+        self.attention_norm = nn.LayerNorm(D, eps=eps)
+        self.feed_forward = FeedForward(D, shape.intermediate_size, config.activation)
+        self.feed_forward_norm = nn.LayerNorm(D, eps=eps)
+        self.dropout = Dropout(config.hidden_dropout)
+
+    def forward(
+        self, x: Tensor, packing: Packing, *, need_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """x [N, D] → ([N, D], attention weights [B, H, T, T] if ``need_weights``)."""
+        if self.pre_norm:
+            mixed, weights = self.attention(self.attention_norm(x), packing, need_weights=need_weights)
+            x = x + self.dropout(mixed)
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), weights
+        mixed, weights = self.attention(x, packing, need_weights=need_weights)
+        x = self.attention_norm(x + self.dropout(mixed))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x))), weights
+
+
+class Encoder(nn.Module):
+    """Embeddings and L layers; a pre-norm encoder ends with one more LayerNorm."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.embeddings = Embeddings(config)
+        self.layers = nn.ModuleList(EncoderLayer(config, shape) for shape in config.layers)
+        pre_norm = config.norm == "pre"
+        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if pre_norm else None
+
+    def forward(
+        self, batch: Batch, *, output_hidden_states: bool = False, output_attentions: bool = False
+    ) -> EncoderOutput:
+        """Encode the N tokens of a batch; see ``EncoderOutput`` for the shapes."""
+        packing = batch.packing
+        x = self.embeddings(batch.input_ids, batch.token_type_ids, packing.positions)  # [N, D]
+        hidden_states, attentions = [x], []
+        for layer in self.layers:
+            x, weights = layer(x, packing, need_weights=output_attentions)
+            if output_hidden_states:
+                hidden_states.append(x)
+            if output_attentions:
+                attentions.append(weights)
+        if self.final_norm is not None:
+            x = self.final_norm(x)
+            hidden_states[-1] = x
+        return EncoderOutput(x, tuple(hidden_states) if output_hidden_states else (), tuple(attentions))
+
+
+class ClassifierHead(nn.Module):
+    """[dropout] → linear D×D → activation → dropout → linear D×C, on the first token of each row.
+
+    BERT calls the first linear its pooler, DistilBERT its pre-classifier.
+    """
+
+    def __init__(self, hidden_size: int, num_outputs: int, config: HeadConfig) -> None:
+        super().__init__()
+        self.input_dropout = Dropout(config.dropout if config.input_dropout else 0.0)
+        self.dense = Linear(hidden_size, hidden_size)
+        self.activation = HEAD_ACTIVATIONS[config.activation]
+        self.dropout = Dropout(config.dropout)
+        self.output = Linear(hidden_size, num_outputs)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        """pooled [B, D] → logits [B, C]."""
+        x = self.activation(self.dense(self.input_dropout(pooled)))
+        logits: Tensor = self.output(self.dropout(x))
+        return logits
+
+
+class Classifier(nn.Module):
+    """An encoder with a head for one task: a ``Batch`` in, logits [B, C] out."""
+
+    def __init__(self, config: EncoderConfig, task: Task) -> None:
+        super().__init__()
+        self.config = config
+        self.task = task
+        self.encoder = Encoder(config)
+        self.head = ClassifierHead(config.hidden_size, task.num_outputs, config.head)
+        self.new_parameters: tuple[str, ...] = ()  # names of what did not come from a checkpoint
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logits float [B, C]; regression has C = 1."""
+        hidden = self.encoder(batch).last_hidden_state
+        logits: Tensor = self.head(batch.packing.first(hidden))
+        return logits
+
+
+def initialise_(module: nn.Module, config: EncoderConfig, seed: int) -> None:
+    """Draw all parameters of ``module`` in place as BERT does: weights N(0, initializer_range), biases 0.
+
+    LayerNorms start as the identity; a sinusoidal position table is filled, not drawn.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if name.endswith("norm.weight"):
+                parameter.fill_(1.0)
+            elif parameter.dim() < 2:
+                parameter.zero_()
+            elif name.endswith("position.weight") and config.position_embedding == "sinusoidal":
+                parameter.copy_(sinusoidal_positions(*parameter.shape))
+            else:
+                parameter.normal_(0.0, config.initializer_range, generator=generator)

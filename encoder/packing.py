@@ -1,0 +1,134 @@
+"""Packed rows: the tokens of all rows end to end, padded only where attention needs a rectangle.
+
+``Packing`` is the one type that says which tokens exist and which row they belong to. There is no second
+mask: a token that is masked out is not in the packing, so it can change nothing.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class _Pad(torch.autograd.Function):
+    """[N, …] → [S, …] with zeros in the slots without a token; the gradient is its inverse."""
+
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, slots: Tensor, num_slots: int) -> Tensor:
+        ctx.save_for_backward(slots)
+        ctx.num_slots = num_slots
+        return tokens.new_zeros(num_slots, *tokens.shape[1:]).index_copy_(0, slots, tokens)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (slots,) = ctx.saved_tensors
+        return _apply(_Unpad, grads[0], slots, ctx.num_slots), None, None
+
+
+class _Unpad(torch.autograd.Function):
+    """[S, …] → [N, …], the slots that hold a token; the gradient is its inverse."""
+
+    @staticmethod
+    def forward(ctx: Any, padded: Tensor, slots: Tensor, num_slots: int) -> Tensor:
+        ctx.save_for_backward(slots)
+        ctx.num_slots = num_slots
+        return padded.index_select(0, slots)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (slots,) = ctx.saved_tensors
+        return _apply(_Pad, grads[0], slots, ctx.num_slots), None, None
+
+
+def _apply(function: type[torch.autograd.Function], tokens: Tensor, slots: Tensor, num_slots: int) -> Tensor:
+    result: Tensor = function.apply(tokens, slots, num_slots)
+    return result
+
+
+@dataclass(frozen=True)
+class Packing:
+    """B rows of ``lengths`` tokens each (int64 [B], 0 allowed), end to end: N tokens in all.
+
+    ``max_length`` is T, the width of the rectangle that ``pad`` makes.
+    """
+
+    lengths: Tensor
+    max_length: int
+    num_tokens: int
+
+    @classmethod
+    def from_lengths(cls, lengths: Tensor) -> "Packing":
+        """The packing of rows of these lengths (int64 [B], on any device)."""
+        if len(lengths) == 0:
+            return cls(lengths, 0, 0)
+        return cls(lengths, int(lengths.max()), int(lengths.sum()))
+
+    @property
+    def num_rows(self) -> int:
+        """B."""
+        return len(self.lengths)
+
+    @cached_property
+    def is_rectangular(self) -> bool:
+        """Whether all rows have T tokens, so that padding is a view."""
+        return self.num_tokens == self.num_rows * self.max_length
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """The packed index of each row's first token, int64 [B]."""
+        return self.lengths.cumsum(0) - self.lengths
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """The row of each token, int64 [N]."""
+        rows = torch.arange(self.num_rows, device=self.lengths.device)
+        return rows.repeat_interleave(self.lengths, output_size=self.num_tokens)
+
+    @cached_property
+    def positions(self) -> Tensor:
+        """The index of each token within its row, int64 [N]."""
+        tokens = torch.arange(self.num_tokens, device=self.lengths.device)
+        return tokens - self.starts[self.rows]
+
+    @cached_property
+    def _slots(self) -> Tensor:
+        return self.rows * self.max_length + self.positions
+
+    @cached_property
+    def key_mask(self) -> Tensor | None:
+        """Which slots of the rectangle may be attended to, bool [B, 1, 1, T]; None when all may.
+
+        A row without tokens keeps one slot, so that a softmax over it stays finite; nobody reads the result.
+        """
+        if self.is_rectangular:
+            return None
+        slots = torch.arange(self.max_length, device=self.lengths.device)
+        mask = slots < self.lengths.clamp(min=1)[:, None]  # [B, T]
+        return mask[:, None, None, :]
+
+    def pad(self, tokens: Tensor) -> Tensor:
+        """[N, …] → [B, T, …], zeros where a row has no token."""
+        shape = (self.num_rows, self.max_length, *tokens.shape[1:])
+        if self.is_rectangular:
+            return tokens.reshape(shape)
+        return _apply(_Pad, tokens, self._slots, shape[0] * shape[1]).view(shape)
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """[B, T, …] → [N, …]; the inverse of ``pad``."""
+        flat = padded.reshape(self.num_rows * self.max_length, *padded.shape[2:])
+        if self.is_rectangular:
+            return flat
+        return _apply(_Unpad, flat, self._slots, flat.shape[0])
+
+    def first(self, tokens: Tensor) -> Tensor:
+        """The first token of each row, [N, D] → [B, D]; zeros for a row without tokens."""
+        if self.num_tokens == 0:
+            return tokens.new_zeros(self.num_rows, *tokens.shape[1:])
+        first = tokens.index_select(0, self.starts.clamp(max=self.num_tokens - 1))
+        return torch.where((self.lengths > 0)[:, None], first, torch.zeros_like(first))
+
+    def to(self, device: torch.device | str) -> "Packing":
+        """The same packing with its tensors on ``device``."""
+        return Packing(self.lengths.to(device, non_blocking=True), self.max_length, self.num_tokens)

@@ -1,0 +1,319 @@
+"""The training loop: packed, length-bucketed batches, AdamW, the best epoch kept, resumable at any moment."""
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from encoder.batches import Batch, shuffled_batches
+from encoder.compact_vocabulary import compact_vocabulary_
+from encoder.config import Strict
+from encoder.errors import EncError
+from encoder.freezing import trainable, training_mode_
+from encoder.losses import balanced_weights, loss_weight, summed_loss
+from encoder.metrics import is_better, main_metric, score
+from encoder.model import Classifier
+from encoder.optimizer import Schedule, make_optimizer, parameter_groups, rate_factor
+from encoder.prediction import Precision, autocast, predict_logits
+from encoder.rows import TokenizedRows
+from encoder.training_state import EpochScores, Position, TrainingState
+
+SAVE_EVERY_S = 60.0
+# … but saving never takes more than about 1/50 of the time
+SAVE_SHARE = 50
+READ_LOSS_EVERY = 10
+
+
+class TrainingConfig(Strict):
+    """How to train. One update sees ``batch_size · accumulation_steps`` rows."""
+
+    num_epochs: int = Field(default=3, ge=1)
+    batch_size: int = Field(default=32, ge=1)
+    accumulation_steps: int = Field(default=1, ge=1)
+    learning_rate: float = Field(default=1e-4, gt=0)
+    weight_decay: float = Field(default=0.01, ge=0)
+    warmup_ratio: float = Field(default=0.1, ge=0, le=1)
+    schedule: Schedule = "linear"
+    layer_decay: float = Field(default=1.0, gt=0, le=1)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    class_weights: Literal["none", "balanced"] = "none"
+    early_stopping_patience: int | None = Field(default=None, ge=1)
+    best_metric: str | None = None
+    precision: Precision = "fp32"
+    seed: int = Field(default=0, ge=0)
+
+
+@dataclass(frozen=True)
+class TrainingProgress:
+    """Told after each update: ``epoch`` from 1, ``step`` updates of ``num_steps`` in the whole run.
+
+    ``loss`` is the mean of the epoch so far; ``validation`` the scores, after an epoch's last update only.
+    """
+
+    epoch: int
+    num_epochs: int
+    step: int
+    num_steps: int
+    loss: float
+    rows_per_s: float
+    eta_s: float
+    validation: dict[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class TrainingOutcome:
+    """What training did. ``seconds`` and ``rows_per_s`` count updates only, not evaluation or saving."""
+
+    epochs: list[EpochScores]
+    best_epoch: int
+    best_metric: str
+    seconds: float
+    rows_per_s: float
+    resumed_from_step: int | None
+    stopped_early: bool
+
+
+def train_(
+    model: Classifier,
+    train: TokenizedRows,
+    validation: TokenizedRows | None,
+    config: TrainingConfig,
+    *,
+    work_folder: Path,
+    resume: bool = False,
+    device: str = "cpu",
+    on_progress: Callable[[TrainingProgress], None] | None = None,
+) -> TrainingOutcome:
+    """Train ``model`` in place and leave it on ``device`` in evaluation mode with the best epoch's weights.
+
+    What is frozen beforehand stays bit-identical. Without ``validation`` the last epoch counts as best. A
+    state in ``work_folder`` is continued if ``resume``; a run killed at any moment continues to the same
+    result (same machine and number of threads). Errors: EncError when the loss is not finite.
+    """
+    cuda = [torch.cuda.current_device()] if torch.device(device).type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        torch.manual_seed(config.seed)
+        model.to(device)
+        parts = [train] if validation is None else [train, validation]
+        with compact_vocabulary_(model, parts) as (compact_train, *compact_validation):
+            trainer = _Trainer(
+                model,
+                compact_train,
+                next(iter(compact_validation), None),
+                config,
+                work_folder,
+                device,
+                on_progress,
+            )
+            return trainer.run(resume)
+
+
+class _Trainer:
+    def __init__(
+        self,
+        model: Classifier,
+        train: TokenizedRows,
+        validation: TokenizedRows | None,
+        config: TrainingConfig,
+        work_folder: Path,
+        device: str,
+        on_progress: Callable[[TrainingProgress], None] | None,
+    ) -> None:
+        assert train.labels is not None
+        self.model, self.train, self.validation, self.config = model, train, validation, config
+        self.device, self.on_progress = device, on_progress
+        self.metric = config.best_metric or main_metric(model.task)
+        self.parameters = trainable(model)
+        groups = parameter_groups(
+            self.parameters,
+            num_layers=model.config.num_hidden_layers,
+            learning_rate=config.learning_rate,
+            weight_decay=config.weight_decay,
+            layer_decay=config.layer_decay,
+        )
+        self.rates = [group["lr"] for group in groups]
+        self.optimizer = make_optimizer(groups)
+        self.class_weights = (
+            balanced_weights(model.task, train.labels) if config.class_weights == "balanced" else None
+        )
+        self.steps_per_epoch = math.ceil(len(train) / (config.batch_size * config.accumulation_steps))
+        self.num_steps = self.steps_per_epoch * config.num_epochs
+        self.state = TrainingState(work_folder, _identity(model, self.parameters, train, config))
+        self.position = Position()
+
+    def run(self, resume: bool) -> TrainingOutcome:
+        resumed = self.state.load_(self.parameters, self.optimizer) if resume else None
+        if resumed is not None:
+            self.position = resumed
+        start = None if resumed is None else resumed.epoch * self.steps_per_epoch + resumed.step
+        self._last_save, self._save_cost = time.monotonic(), 0.0
+        while self.position.epoch < self.config.num_epochs and not self._patience_is_over():
+            self._run_epoch()
+        self.state.load_best_(self.parameters)
+        self.model.eval()
+        position = self.position
+        return TrainingOutcome(
+            epochs=position.history,
+            best_epoch=position.best_epoch,
+            best_metric=self.metric,
+            seconds=position.seconds,
+            rows_per_s=len(self.train) * len(position.history) / max(position.seconds, 1e-9),
+            resumed_from_step=start,
+            stopped_early=len(position.history) < self.config.num_epochs,
+        )
+
+    def _run_epoch(self) -> None:
+        position, config = self.position, self.config
+        batches = shuffled_batches(
+            self.train.lengths, config.batch_size, seed=config.seed, epoch=position.epoch
+        )
+        training_mode_(self.model)
+        pending: list[Tensor] = []
+        while position.step < self.steps_per_epoch:
+            started = time.perf_counter()
+            first = position.step * config.accumulation_steps
+            group = batches[first : first + config.accumulation_steps]
+            pending.append(self._update(group))
+            position.step += 1
+            position.rows_seen += sum(map(len, group))
+            last = position.step == self.steps_per_epoch
+            if last or len(pending) == READ_LOSS_EVERY:
+                self._read_losses(pending)  # reading a loss waits for the device, so not at every update
+            position.seconds += time.perf_counter() - started
+            if last:
+                break
+            self._report()
+            if not pending:
+                self._save_if_due()
+        self._finish_epoch()
+
+    def _update(self, group: Sequence[NDArray[np.int64]]) -> Tensor:
+        """One optimizer step on the batches of ``group``; returns their summed, detached loss."""
+        config, step = self.config, self.position.epoch * self.steps_per_epoch + self.position.step
+        factor = rate_factor(
+            step,
+            num_steps=self.num_steps,
+            num_warmup_steps=round(config.warmup_ratio * self.num_steps),
+            schedule=config.schedule,
+        )
+        for rate, parameter_group in zip(self.rates, self.optimizer.param_groups, strict=True):
+            parameter_group["lr"] = rate * factor
+        rows = [self.train.select(index) for index in group]
+        task, weights = self.model.task, self.class_weights
+        total = sum(loss_weight(task, r.labels, weights) for r in rows if r.labels is not None)
+        loss_sum = torch.zeros((), device=self.device)
+        self.optimizer.zero_grad(set_to_none=True)
+        for part in rows:
+            batch = Batch.from_rows(part).to(self.device)
+            with autocast(self.device, config.precision):
+                logits = self.model(batch)
+            assert batch.labels is not None
+            loss = summed_loss(
+                task, logits, batch.labels,
+                weights=None if weights is None else weights.to(self.device),
+                label_smoothing=config.label_smoothing,
+            )  # fmt: skip
+            (loss / total).backward()
+            loss_sum += loss.detach() * (sum(map(len, rows)) / total)
+        nn.utils.clip_grad_norm_(self.parameters.values(), config.max_grad_norm)
+        self.optimizer.step()
+        return loss_sum
+
+    def _read_losses(self, pending: list[Tensor]) -> None:
+        total = float(torch.stack(pending).sum())
+        pending.clear()
+        if not math.isfinite(total):
+            raise EncError(
+                f"training diverged: the loss is {total} in epoch {self.position.epoch + 1}, update "
+                f"{self.position.step} of {self.steps_per_epoch}; lower --learning-rate (now "
+                f"{self.config.learning_rate:g}), raise --warmup-ratio, or try --precision fp32"
+            )
+        self.position.loss_sum += total
+        self.position.loss_rows = self.position.rows_seen
+
+    def _finish_epoch(self) -> None:
+        position = self.position
+        scores = None
+        if self.validation is not None and self.validation.labels is not None:
+            logits = predict_logits(
+                self.model, self.validation, precision=self.config.precision, device=self.device
+            )
+            scores = score(self.model.task, logits, self.validation.labels)
+        position.history.append(
+            EpochScores(position.epoch + 1, position.loss_sum / max(1, position.rows_seen), scores)
+        )
+        self._report(scores)
+        value = math.nan if scores is None else scores[self.metric]
+        if scores is None or position.best_epoch == 0 or is_better(self.metric, value, position.best_score):
+            self.state.save_best(self.parameters)
+            position.best_epoch, position.best_score = position.epoch + 1, value
+        position.epoch, position.step = position.epoch + 1, 0
+        position.loss_sum, position.loss_rows, position.rows_seen = 0.0, 0, 0
+        self._save()
+
+    def _patience_is_over(self) -> bool:
+        patience = self.config.early_stopping_patience
+        position = self.position
+        return (
+            patience is not None
+            and self.validation is not None
+            and position.epoch - position.best_epoch >= patience
+            and position.best_epoch > 0
+        )
+
+    def _report(self, validation: dict[str, float] | None = None) -> None:
+        if self.on_progress is None:
+            return
+        position = self.position
+        step = position.epoch * self.steps_per_epoch + position.step
+        rows = len(self.train) * position.epoch + position.rows_seen
+        rows_per_s = rows / max(position.seconds, 1e-9)
+        self.on_progress(
+            TrainingProgress(
+                epoch=position.epoch + 1,
+                num_epochs=self.config.num_epochs,
+                step=step,
+                num_steps=self.num_steps,
+                loss=position.loss_sum / max(1, position.loss_rows),
+                rows_per_s=rows_per_s,
+                eta_s=(len(self.train) * self.config.num_epochs - rows) / max(rows_per_s, 1e-9),
+                validation=validation,
+            )
+        )
+
+    def _save_if_due(self) -> None:
+        if time.monotonic() - self._last_save > max(SAVE_EVERY_S, SAVE_SHARE * self._save_cost):
+            self._save()
+
+    def _save(self) -> None:
+        started = time.monotonic()
+        self.state.save(self.position, self.parameters, self.optimizer)
+        self._last_save = time.monotonic()
+        self._save_cost = self._last_save - started
+
+
+def _identity(
+    model: Classifier, parameters: dict[str, nn.Parameter], train: TokenizedRows, config: TrainingConfig
+) -> str:
+    """A hash of all that decides the result: config, architecture, task, what trains, training rows."""
+    shape = [
+        config.model_dump(mode="json"),
+        model.config.model_dump(mode="json"),
+        model.task.model_dump(mode="json"),
+    ]
+    digest = hashlib.sha256(json.dumps([shape, sorted(parameters)], sort_keys=True).encode())
+    for array in (train.input_ids, train.token_type_ids, train.offsets, train.labels):
+        assert array is not None
+        digest.update(array.tobytes())
+    return digest.hexdigest()
