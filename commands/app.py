@@ -1,0 +1,113 @@
+"""The command `enc`: finds the subcommand, and turns what users can mend into a message and an exit code.
+
+Exit codes: 0 done; 1 a gate the user asked for failed; 2 a wrong option, config, file or model;
+130 interrupted; 141 whoever read stdout has left. Anything else is a bug and shows its traceback.
+stdout is the answer, stderr is progress.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from commands import evaluate, finetune, predict
+from commands.options import option_name, suggest
+from encoder.errors import EncError
+
+DONE, WRONG, INTERRUPTED, NOBODY_READS = 0, 2, 130, 141
+
+# The base of all that Typer says about a command line; it has no public name.
+UsageError = typer.BadParameter.__bases__[0]
+
+app = typer.Typer(
+    help="Fine-tune a transformer encoder, make it small and fast, and measure what that cost.",
+    epilog="Each command explains itself, with an example: enc finetune --help",
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"enc {metadata.version('enc-encoder')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _enc(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+for _module, _command in (
+    (finetune, finetune.finetune),
+    (evaluate, evaluate.evaluate),
+    (predict, predict.predict),
+):
+    app.command(epilog=_module.EPILOG)(_command)
+
+
+def main() -> NoReturn:
+    """What the script `enc` calls."""
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = NOBODY_READS
+    if code == NOBODY_READS:  # the interpreter flushes stdout once more on its way out
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    # A run that is told to end (by a scheduler, by `kill`) ends as with Ctrl-C: cleanly, and resumable.
+    signal.signal(signal.SIGTERM, _interrupt)
+    command: Any = typer.main.get_command(app)
+    try:
+        # Not app(): it would turn an interrupt and a closed pipe into exit codes before we see them.
+        with command.make_context("enc", list(arguments) or ["--help"]) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    except EncError as error:
+        sys.stderr.write(f"{error}\n")
+        return WRONG
+    except UsageError as error:
+        sys.stderr.write(f"{_explain(error)}\n")
+        return WRONG
+    except BrokenPipeError:
+        return NOBODY_READS
+    except KeyboardInterrupt:
+        sys.stderr.write("\nInterrupted.\n")
+        return INTERRUPTED
+    return DONE
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _explain(error: Any) -> str:
+    """A wrong command line in one or two lines; what was meant, when it can be guessed."""
+    context = error.ctx
+    message = error.format_message()
+    if typed := getattr(error, "option_name", None) if type(error).__name__ == "NoSuchOption" else None:
+        names = [name for option in context.command.params for name in option.opts if name.startswith("--")]
+        hint = suggest(typed.lstrip("-"), [name[2:].replace("-", "_") for name in names])
+        for name in names:  # the guess is a field; here it was typed as an option
+            hint = hint.replace(f"'{name[2:].replace('-', '_')}'", option_name(name[2:]))
+        message = f"{typed} is not an option of {context.command_path}{hint}"
+    if context is not None:
+        message += f"\n{context.command_path} --help lists what there is."
+    return message

@@ -1,0 +1,41 @@
+"""`enc evaluate`: score a fine-tuned model on labelled texts."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from commands.options import FLAG, build_config, with_options
+from recipes.evaluate_config import EvaluateConfig
+
+EPILOG = (
+    "[bold]Examples[/bold]\n\n"
+    "enc evaluate runs/news --data bbc-news\n\n"
+    "enc evaluate runs/reviews --data more-reviews.csv --json"
+)
+
+
+@with_options(EvaluateConfig)
+def evaluate(
+    given: dict[str, Any],
+    *,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", metavar=FLAG, help="Print the result as JSON.", rich_help_panel="Output and machine"
+        ),
+    ] = False,
+) -> None:
+    """Score a fine-tuned model on labelled texts. Labels are matched by name."""
+    options = build_config(EvaluateConfig, given)
+
+    from commands.progress import show_progress
+    from commands.report import open_console, show_result
+    from recipes.evaluate import evaluate as run
+
+    with show_progress() as progress:
+        result = run(options, progress)
+    if as_json:
+        sys.stdout.write(result.to_json())
+    else:
+        show_result(result, open_console())

@@ -1,0 +1,158 @@
+"""How a run is shown while it goes on: on stderr, a bar on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from commands.report import duration, open_console, show_data
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    from encoder.data_report import DataReport
+    from encoder.training import TrainingProgress
+
+SECONDS_BETWEEN_LINES = 10.0
+SHARE_BETWEEN_LINES = 0.1
+
+
+def show_progress() -> "TerminalProgress | PlainProgress":
+    """The observer that suits where stderr goes to."""
+    console = open_console(stderr=True)
+    return TerminalProgress(console) if console.is_terminal else PlainProgress(console)
+
+
+class PlainProgress:
+    """Lines, for a file or a log: stages, notes, and now and then how far it is."""
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+        self._last_time = time.monotonic()
+        self._last_share = 0.0
+
+    def __enter__(self) -> "PlainProgress":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def stage(self, name: str) -> None:
+        """A line."""
+        self._last_time, self._last_share = time.monotonic(), 0.0
+        self._write(name)
+
+    def note(self, text: str) -> None:
+        """An indented line."""
+        self._write(indent(text))
+
+    def data(self, report: "DataReport") -> None:
+        """Tables of what was read."""
+        show_data(report, self._console)
+
+    def working(self, done: int, total: int) -> None:
+        """A line at times: after ten seconds and a tenth of the work."""
+        if self._is_time(done / total):
+            self._write(f"  {done:,} of {total:,}")
+
+    def training(self, progress: "TrainingProgress") -> None:
+        """A line at times, and one after each epoch."""
+        if progress.validation is not None:
+            self._write(f"  {describe_epoch(progress)}")
+        elif self._is_time(progress.step / progress.num_steps):
+            self._write(
+                f"  step {progress.step:,} of {progress.num_steps:,} · loss {progress.loss:.4f} · "
+                f"{progress.rows_per_s:,.0f} rows/s · {duration(progress.eta_s)} left"
+            )
+
+    def _is_time(self, share: float) -> bool:
+        now = time.monotonic()
+        if now - self._last_time < SECONDS_BETWEEN_LINES or share - self._last_share < SHARE_BETWEEN_LINES:
+            return False
+        self._last_time, self._last_share = now, share
+        return True
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+class TerminalProgress:
+    """Stages and notes as lines that stay, the present stage's work as a bar below them."""
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> "TerminalProgress":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_bar()
+
+    def stage(self, name: str) -> None:
+        """A bold line; the bar of the stage before goes away."""
+        self._end_bar()
+        self._console.print(name, style="bold", markup=False)
+
+    def note(self, text: str) -> None:
+        """An indented line."""
+        self._console.print(indent(text), markup=False)
+
+    def data(self, report: "DataReport") -> None:
+        """Tables of what was read."""
+        show_data(report, self._console)
+
+    def working(self, done: int, total: int) -> None:
+        """The bar moves."""
+        self._move(done, total, "")
+
+    def training(self, progress: "TrainingProgress") -> None:
+        """The bar moves, with loss, speed and the time that is left; a line stays after each epoch."""
+        if progress.validation is not None:
+            self.note(describe_epoch(progress))
+        self._move(
+            progress.step,
+            progress.num_steps,
+            f"epoch {min(progress.epoch, progress.num_epochs)}/{progress.num_epochs} · loss {progress.loss:.3f}"
+            f" · {progress.rows_per_s:,.0f} rows/s · {duration(progress.eta_s)} left",
+        )
+
+    def _move(self, done: int, total: int, text: str) -> None:
+        if self._bar is None:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            self._bar = Progress(
+                TextColumn(" "),
+                BarColumn(bar_width=20),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}"),
+                console=self._console,
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("", total=total)
+        if self._task is not None:
+            self._bar.update(self._task, completed=done, total=total, description=text)
+
+    def _end_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = self._task = None
+
+
+def describe_epoch(progress: "TrainingProgress") -> str:
+    """``epoch 1/3 · loss 0.41 · validation accuracy 0.952, macro_f1 0.950``."""
+    scores = ", ".join(f"{name} {value:.4f}" for name, value in (progress.validation or {}).items())
+    return f"epoch {progress.epoch}/{progress.num_epochs} · loss {progress.loss:.4f} · validation {scores}"
+
+
+def indent(text: str) -> str:
+    """Two spaces before each line."""
+    return "\n".join(f"  {line}" for line in text.splitlines())

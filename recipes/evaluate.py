@@ -1,0 +1,74 @@
+"""Score a fine-tuned model on labelled texts: an `EvaluateConfig` in, a `Result` out."""
+
+import time
+from typing import TYPE_CHECKING
+
+from compress.machine import describe_machine
+from encoder.errors import ConfigError
+from encoder.metrics import main_metric
+from recipes.evaluate_config import EvaluateConfig
+from recipes.observer import Observer, Recorder, Silent
+from recipes.result import DataResult, Result, describe_model, describe_parent, now, read_result, without_nan
+from recipes.scoring import choose_device, score_split, tokenize
+
+if TYPE_CHECKING:
+    from encoder.data import TaskData
+
+
+def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result:
+    """The scores of a model on one split. Labels are matched to the model's by name.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: before anything is computed.
+    """
+    from encoder.checkpoint import load_classifier, read_task, read_tokenizer, resolve_model
+    from encoder.data import DataOptions, read_data
+
+    started = time.perf_counter()
+    recorder = Recorder(observer or Silent())
+    device = choose_device(config.device, config.threads)
+    recorder.stage(f"Looking at {config.model}")
+    folder = resolve_model(config.model)
+    tokenizer = read_tokenizer(folder)
+    before = read_result(folder)
+    max_length = config.max_length or (before.model.max_length if before else tokenizer.max_length)
+    task = read_task(folder)
+    model = load_classifier(folder)
+
+    recorder.stage(f"Reading {config.data}")
+    shared = [name for name in DataOptions.model_fields if name in EvaluateConfig.model_fields]
+    options = DataOptions(**{name: getattr(config, name) for name in shared})
+    data = read_data(config.data, options, task=task, single_split="test")
+    split = _choose_split(config, data)
+    recorder.data(data.report)
+    splits = tokenize(data, tokenizer, max_length=max_length, names=[split], observer=recorder)
+    recorder.stage(f"Scoring the {split} rows")
+    scores = score_split(model.to(device), splits.rows[split], device=device, observer=recorder)
+    return Result(
+        command="evaluate",
+        created=now(),
+        seconds=time.perf_counter() - started,
+        output=None,
+        config=config.model_dump(mode="json"),
+        seed=None,
+        machine=describe_machine(),
+        model=describe_model(config.model, folder, model, max_length),
+        parent=describe_parent(config.model, folder),
+        data=DataResult(
+            source=data.source, fingerprint=data.fingerprint, report=data.report, encoded=dict(splits.encoded)
+        ),
+        training=None,
+        main_metric=main_metric(data.task),
+        scores={split: without_nan(scores)},
+        latency=(),
+        size=None,
+        notes=tuple(recorder.notes),
+    )
+
+
+def _choose_split(config: EvaluateConfig, data: "TaskData") -> str:
+    if config.split is None:
+        return next(name for name in ("test", "validation", "train") if name in data.splits)
+    if config.split not in data.splits:
+        raise ConfigError(f"--split {config.split}: {config.data} has only {', '.join(data.splits)}")
+    return config.split

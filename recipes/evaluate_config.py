@@ -1,0 +1,56 @@
+"""The options of an evaluation: `enc evaluate` makes its command line of them."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from encoder.config import Strict
+from recipes.fields import (
+    MODEL_AND_DATA,
+    OUTPUT,
+    Device,
+    Encoding,
+    LabelColumn,
+    LabelSeparator,
+    LabelVariants,
+    TextColumn,
+    TextPairColumn,
+    Threads,
+    ValidationFraction,
+)
+
+
+class EvaluateConfig(Strict):
+    """All options of an evaluation. ``validation_fraction`` as in the fine-tuning finds the same rows again."""
+
+    model: str = Field(
+        min_length=1,
+        description="The fine-tuned model: a folder, or a model hub name.",
+        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
+    )
+    data: str = Field(
+        min_length=1,
+        description="What to score it on: a file, a folder of train/validation/test files, a data set "
+        "hub name, or bbc-news, which is built in.",
+        json_schema_extra=MODEL_AND_DATA,
+    )
+    split: Literal["train", "validation", "test"] | None = Field(
+        default=None,
+        description="The split to score; otherwise test, or validation where there is no test.",
+        json_schema_extra=MODEL_AND_DATA,
+    )
+    text_column: TextColumn = None
+    text_pair_column: TextPairColumn = None
+    label_column: LabelColumn = None
+    label_separator: LabelSeparator = None
+    label_variants: LabelVariants = "refuse"
+    encoding: Encoding = None
+    validation_fraction: ValidationFraction = 0.1
+    max_length: int | None = Field(
+        default=None,
+        ge=4,
+        description="Tokens after which a text is cut; otherwise as in the fine-tuning.",
+        json_schema_extra=OUTPUT,
+    )
+    device: Device = "auto"
+    threads: Threads = None

@@ -1,0 +1,72 @@
+"""Options that several commands have, each described once; and the panels that `--help` groups options in."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+MODEL_AND_DATA = {"panel": "Model and data"}
+READING = {"panel": "Reading the data"}
+FREEZING = {"panel": "Freezing"}
+TRAINING = {"panel": "Training"}
+OUTPUT = {"panel": "Output and machine"}
+COLUMN = READING | {"metavar": "COLUMN"}
+
+TextColumn = Annotated[
+    str | None,
+    Field(
+        description="The column that holds the text; otherwise found by its name.", json_schema_extra=COLUMN
+    ),
+]
+TextPairColumn = Annotated[
+    str | None,
+    Field(description="The column that holds the second text of a pair.", json_schema_extra=COLUMN),
+]
+LabelColumn = Annotated[
+    str | None,
+    Field(
+        description="The column that holds the label; otherwise found by its name.", json_schema_extra=COLUMN
+    ),
+]
+LabelSeparator = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        description="What stands between the labels of a row that has several, as ',' in 'joy,pride'.",
+        json_schema_extra=READING,
+    ),
+]
+LabelVariants = Annotated[
+    Literal["refuse", "merge", "keep"],
+    Field(
+        description="What to do with labels that differ only in case or spacing, as 'Spam' and 'spam'.",
+        json_schema_extra=READING,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    Field(
+        description="The text encoding of the files, when it is not UTF-8.",
+        json_schema_extra=READING | {"metavar": "NAME"},
+    ),
+]
+ValidationFraction = Annotated[
+    float,
+    Field(
+        gt=0,
+        lt=1,
+        description="The share of the training rows to set aside when there is no validation split.",
+        json_schema_extra=READING,
+    ),
+]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda"],
+    Field(description="Where to compute; auto: the GPU where there is one.", json_schema_extra=OUTPUT),
+]
+Threads = Annotated[
+    int | None,
+    Field(
+        gt=0,
+        description="CPU threads to compute with; otherwise torch's own choice.",
+        json_schema_extra=OUTPUT,
+    ),
+]

@@ -1,0 +1,312 @@
+"""Fine-tune an encoder on labelled texts: a `FinetuneConfig` in, a finished model folder and its `Result` out.
+
+All that is cheap comes first: a wrong option, a column that is not there or a label that does not fit ends the
+run before anything is computed. The folder appears under its name only when everything in it is complete.
+"""
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compress.latency import Latency, Unavailable
+from compress.machine import describe_machine
+from compress.size import Size
+from encoder.errors import ConfigError, did_you_mean
+from encoder.files import OutputFolder, write_atomic, write_json
+from encoder.metrics import main_metric, metric_names
+from recipes.finetune_config import FinetuneConfig
+from recipes.observer import Observer, Recorder, Silent
+from recipes.result import (
+    RUN_FILE,
+    DataResult,
+    Epoch,
+    Parent,
+    Result,
+    TrainingResult,
+    describe_model,
+    describe_parent,
+    now,
+    read_result,
+    without_nan,
+)
+from recipes.scoring import Splits, choose_device, choose_precision, score_split, tokenize
+
+if TYPE_CHECKING:
+    from encoder.data import TaskData
+    from encoder.freezing import Frozen
+    from encoder.model import Classifier
+    from encoder.tokenizer import Tokenizer
+
+# What an interrupted run must have in common with the one that continues it.
+STARTED_FILE = "started.json"
+# Options that change nothing about the model that comes out. The model and the data are compared by content.
+FREE_TO_CHANGE = ("model", "data", "output", "latency", "overwrite", "resume", "threads")
+LATENCY_BATCH_SIZES = (1, 32)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that training needs, read and checked."""
+
+    model: "Classifier"
+    tokenizer: "Tokenizer"
+    data: "TaskData"
+    frozen: "Frozen"
+    parent: Parent
+    max_length: int
+    device: str
+
+
+def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result:
+    """Train, choose the best epoch, score it, measure it, save it.
+
+    With ``resume`` a run of the same options goes on where it was interrupted; one that is finished is
+    returned as it is.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: before any training, with all that is wrong of a kind.
+    """
+    observer = observer or Silent()
+    started = time.perf_counter()
+    if config.resume and (finished := read_result(config.output)) is not None:
+        observer.note(f"{config.output} is finished; there is nothing to resume.")
+        return finished
+    folder = OutputFolder(config.output, overwrite=config.overwrite, resume=config.resume)
+    folder.check()
+    recorder = Recorder(observer)
+    prepared = _prepare(config, recorder)
+    _claim(folder, config, prepared)
+    splits, training = _train(config, prepared, folder.work, recorder)
+    scores = _score(config, prepared, splits, recorder)
+    latency, size = _save_and_measure(config, prepared, splits, folder.work, recorder)
+
+    result = Result(
+        command="finetune",
+        created=now(),
+        seconds=time.perf_counter() - started,
+        output=str(config.output),
+        config=config.model_dump(mode="json"),
+        seed=config.seed,
+        machine=describe_machine(),
+        model=describe_model(str(config.output), folder.work, prepared.model, prepared.max_length),
+        parent=prepared.parent,
+        data=DataResult(
+            source=prepared.data.source,
+            fingerprint=prepared.data.fingerprint,
+            report=prepared.data.report,
+            encoded=dict(splits.encoded),
+        ),
+        training=training,
+        main_metric=main_metric(prepared.data.task),
+        scores=scores,
+        latency=latency,
+        size=size,
+        notes=tuple(recorder.notes),
+    )
+    write_atomic(folder.work / RUN_FILE, result.to_json())
+    (folder.work / STARTED_FILE).unlink()
+    folder.finish()
+    return result
+
+
+def _prepare(config: FinetuneConfig, observer: Observer) -> Prepared:
+    """Read and check everything, the cheapest first."""
+    from encoder.checkpoint import load_classifier, read_config, read_tokenizer, resolve_model
+    from encoder.data import DataOptions, read_data
+    from encoder.freezing import Freezing, freeze_
+
+    device = choose_device(config.device, config.threads)
+    observer.stage(f"Looking at {config.model}")
+    model_folder = resolve_model(config.model)
+    _check_layers(config, read_config(model_folder).num_hidden_layers)
+    tokenizer = read_tokenizer(model_folder)
+    if config.max_length is not None and config.max_length > tokenizer.max_length:
+        raise ConfigError(
+            f"--max-length {config.max_length}: {config.model} holds {tokenizer.max_length} tokens at most"
+        )
+    for note in tokenizer.notes:
+        observer.note(note)
+
+    observer.stage(f"Reading {config.data}")
+    data = read_data(
+        config.data, DataOptions(**{name: getattr(config, name) for name in DataOptions.model_fields})
+    )
+    _check_task(config, data)
+    observer.data(data.report)
+
+    observer.stage(f"Loading {config.model}")
+    model = load_classifier(model_folder, task=data.task, seed=config.seed)
+    if model.new_parameters:
+        count = sum(p.numel() for name, p in model.named_parameters() if name in model.new_parameters)
+        observer.note(f"New, from random numbers: {count:,} parameters of the classifier.")
+    freezing = Freezing(
+        layers=config.freeze_layers,
+        embeddings=config.freeze_embeddings,
+        patterns=config.freeze,
+        train_last=config.train_last,
+        classifier_only=config.train_classifier_only,
+    )
+    frozen = freeze_(model, freezing)
+    observer.note(frozen.description)
+    observer.note(
+        f"{frozen.trainable_parameters:,} of {frozen.total_parameters:,} parameters train "
+        f"({frozen.trainable_parameters / frozen.total_parameters:.1%})."
+    )
+    return Prepared(
+        model=model,
+        tokenizer=tokenizer,
+        data=data,
+        frozen=frozen,
+        parent=describe_parent(config.model, model_folder),
+        max_length=config.max_length or tokenizer.max_length,
+        device=device,
+    )
+
+
+def _check_layers(config: FinetuneConfig, num_layers: int) -> None:
+    """Refuse before the data is read what ``freeze_`` would refuse after."""
+    problems = [
+        f"{option} {count}: {config.model} has {num_layers} layers"
+        for option, count in (("--freeze-layers", config.freeze_layers), ("--train-last", config.train_last))
+        if count is not None and count > num_layers
+    ]
+    if problems:
+        raise ConfigError.from_problems(problems)
+
+
+def _check_task(config: FinetuneConfig, data: "TaskData") -> None:
+    if "train" not in data.splits:
+        raise ConfigError(f"{config.data} has no training rows; it has {', '.join(data.splits)}")
+    names = metric_names(data.task.kind)
+    if config.best_metric is not None and config.best_metric not in names:
+        raise ConfigError(
+            f"--best-metric {config.best_metric}: a {data.task.kind} task has {', '.join(names)}"
+            f"{did_you_mean(config.best_metric, names)}"
+        )
+
+
+def _claim(folder: OutputFolder, config: FinetuneConfig, prepared: Prepared) -> None:
+    """Make the work folder, or check that the interrupted run in it was of the same kind."""
+    this = {
+        "model": prepared.parent.sha256,
+        "data": prepared.data.fingerprint,
+        **config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE)),
+    }
+    started_file = folder.work / STARTED_FILE
+    if config.resume and started_file.exists():
+        before = json.loads(started_file.read_bytes())
+        changed = [
+            f"  {name}: {_short(before.get(name))} then, {_short(value)} now"
+            for name, value in this.items()
+            if before.get(name) != value
+        ]
+        if changed:
+            raise ConfigError.from_problems(
+                changed,
+                title=f"{folder.work} was started with other options; --resume continues a run as it was, "
+                "--overwrite starts again:",
+            )
+    work = folder.open()
+    write_json(work / STARTED_FILE, this)
+
+
+def _short(value: Any) -> str:
+    """A value of started.json in an error; of a hash, enough to see that it differs."""
+    return f"{value[:12]}…" if isinstance(value, str) and len(value) == 64 else json.dumps(value)
+
+
+def _train(
+    config: FinetuneConfig, prepared: Prepared, work: Path, observer: Observer
+) -> tuple[Splits, TrainingResult]:
+    import torch
+
+    from compress.memory import peak_memory_bytes
+    from encoder.training import TrainingConfig, train_
+    from encoder.training_state import TrainingState
+
+    observer.stage("Tokenizing")
+    names = [name for name in ("train", "validation", "test") if name in prepared.data.splits]
+    splits = tokenize(
+        prepared.data, prepared.tokenizer, max_length=prepared.max_length, names=names, observer=observer
+    )
+    precision = choose_precision(config.precision, prepared.device)
+    options = {name: getattr(config, name) for name in TrainingConfig.model_fields if name != "precision"}
+    observer.stage(f"Training on {prepared.device} in {precision}, {torch.get_num_threads()} threads")
+    outcome = train_(
+        prepared.model,
+        splits.rows["train"],
+        splits.rows.get("validation"),
+        TrainingConfig(**options, precision=precision),
+        work_folder=work,
+        resume=config.resume,
+        device=prepared.device,
+        on_progress=observer.training,
+    )
+    if outcome.stopped_early:
+        observer.note(
+            f"Stopped after epoch {len(outcome.epochs)}: no better {outcome.best_metric} "
+            f"for {config.early_stopping_patience} epochs."
+        )
+    TrainingState(work, "").remove()
+    training = TrainingResult(
+        trainable_parameters=prepared.frozen.trainable_parameters,
+        total_parameters=prepared.frozen.total_parameters,
+        frozen=prepared.frozen.description,
+        new_parameters=prepared.model.new_parameters,
+        epochs=tuple(
+            Epoch(
+                epoch=scores.epoch,
+                loss=scores.loss,
+                validation=None if scores.validation is None else without_nan(scores.validation),
+            )
+            for scores in outcome.epochs
+        ),
+        best_epoch=outcome.best_epoch,
+        best_metric=outcome.best_metric,
+        seconds=outcome.seconds,
+        rows_per_s=outcome.rows_per_s,
+        peak_memory_bytes=peak_memory_bytes(),
+        precision=precision,
+        device=prepared.device,
+        threads=torch.get_num_threads(),
+        resumed_from_step=outcome.resumed_from_step,
+    )
+    return splits, training
+
+
+def _score(
+    config: FinetuneConfig, prepared: Prepared, splits: Splits, observer: Observer
+) -> dict[str, dict[str, float | None]]:
+    scores = {}
+    for name in ("validation", "test"):
+        if name in splits.rows:
+            observer.stage(f"Scoring the {name} rows")
+            scores[name] = without_nan(
+                score_split(prepared.model, splits.rows[name], device=prepared.device, observer=observer)
+            )
+    return scores
+
+
+def _save_and_measure(
+    config: FinetuneConfig, prepared: Prepared, splits: Splits, work: Path, observer: Observer
+) -> tuple[tuple[Latency | Unavailable, ...], Size]:
+    from compress.latency import measure_latency
+    from compress.size import measure_size
+    from compress.workload import from_rows
+    from encoder.checkpoint import save_classifier
+
+    save_classifier(prepared.model, prepared.tokenizer, work)
+    latency: list[Latency | Unavailable] = []
+    if config.latency:
+        observer.stage("Measuring latency, in a process of its own")
+        rows = next(splits.rows[name] for name in ("test", "validation", "train") if name in splits.rows)
+        latency = measure_latency(
+            work,
+            from_rows(rows, LATENCY_BATCH_SIZES),
+            devices=("cpu", "cuda"),
+            threads=config.threads,
+            progress=lambda done, total, what: observer.working(done, total),
+        )
+    return tuple(latency), measure_size(prepared.model, work)

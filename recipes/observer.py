@@ -1,0 +1,60 @@
+"""How a recipe tells what it is doing. Recipes never print; ``commands/`` decides how this looks."""
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from encoder.data_report import DataReport
+    from encoder.training import TrainingProgress
+
+
+class Observer(Protocol):
+    """Told of a run as it goes on. All methods may do nothing."""
+
+    def stage(self, name: str) -> None:
+        """What begins now, as in ``"Reading bbc-news"``; the stage before has ended."""
+
+    def note(self, text: str) -> None:
+        """A sentence the user should read: a choice that was made, something found in the data."""
+
+    def data(self, report: "DataReport") -> None:
+        """The data has been read; this is what was found."""
+
+    def working(self, done: int, total: int) -> None:
+        """``done`` of ``total`` units of the present stage are done."""
+
+    def training(self, progress: "TrainingProgress") -> None:
+        """A training step is done."""
+
+
+class Silent:
+    """The observer that shows nothing."""
+
+    def stage(self, name: str) -> None:
+        """Ignore."""
+
+    def note(self, text: str) -> None:
+        """Ignore."""
+
+    def data(self, report: "DataReport") -> None:
+        """Ignore."""
+
+    def working(self, done: int, total: int) -> None:
+        """Ignore."""
+
+    def training(self, progress: "TrainingProgress") -> None:
+        """Ignore."""
+
+
+class Recorder:
+    """An observer that keeps the notes for run.json as it passes everything on."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.notes: list[str] = []
+        self._observer = observer
+        self.stage, self.data = observer.stage, observer.data
+        self.working, self.training = observer.working, observer.training
+
+    def note(self, text: str) -> None:
+        """Keep it and pass it on."""
+        self.notes.append(text)
+        self._observer.note(text)

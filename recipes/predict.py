@@ -1,0 +1,194 @@
+"""Label texts with a fine-tuned model, a chunk at a time: as many texts as you like in bounded memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from encoder.errors import ConfigError, DataError
+from encoder.task import Task
+from recipes.observer import Observer, Silent
+from recipes.predict_config import PredictConfig
+from recipes.result import Encoded, read_result
+from recipes.scoring import choose_device, describe_cut
+
+if TYPE_CHECKING:
+    from encoder.model import Classifier
+    from encoder.tokenizer import Tokenizer
+
+CHUNK_ROWS = 512
+LINES_SUFFIX = ".txt"
+
+Row = tuple[str, str | None]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One text and what the model makes of it.
+
+    ``labels`` holds the most probable label (single-label) or all above the threshold, the most probable
+    first (multi-label); ``probabilities`` every label's, in the model's order. A regression has ``value`` only.
+    """
+
+    text: str
+    text_pair: str | None
+    labels: tuple[str, ...] = ()
+    probabilities: tuple[float, ...] = ()
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The predictions of a model of this ``task``, in the order of the texts; made as they are asked for."""
+
+    task: Task
+    rows: Iterator[list[Prediction]]
+
+
+def predict(
+    config: PredictConfig, *, lines: Iterable[bytes] = (), observer: Observer | None = None
+) -> Predictions:
+    """Predictions for ``config.texts``, ``config.input`` or, where neither is given, ``lines``.
+
+    A line that is empty is a text too, so that predictions can be put beside their lines. The last thing told
+    to ``observer`` is what was cut.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: a wrong model or file before any prediction, a broken line
+            when it is reached.
+    """
+    from encoder.checkpoint import load_classifier, read_tokenizer, resolve_model
+
+    device = choose_device(config.device, config.threads)
+    folder = resolve_model(config.model)
+    tokenizer = read_tokenizer(folder)
+    model = load_classifier(folder).to(device)
+    before = read_result(folder)
+    max_length = config.max_length or (before.model.max_length if before else tokenizer.max_length)
+    pair = config.pair or model.task.pair
+    task = model.task.model_copy(update={"pair": pair})
+    if config.texts:
+        rows = _rows_of_texts(config.texts, pair)
+    elif config.input is None:
+        rows = _rows_of_lines(lines, "stdin", pair, config.encoding)
+    else:
+        rows = _rows_of_file(config.input, pair, config)
+    chunks = _predict_chunks(
+        rows, model, tokenizer, max_length, device, config.threshold, observer or Silent()
+    )
+    return Predictions(task, chunks)
+
+
+def _predict_chunks(
+    rows: Iterator[Row],
+    model: "Classifier",
+    tokenizer: "Tokenizer",
+    max_length: int,
+    device: str,
+    threshold: float,
+    observer: Observer,
+) -> Iterator[list[Prediction]]:
+    from encoder.metrics import activate
+    from encoder.prediction import predict_logits
+
+    total = Encoded(rows=0, rows_cut=0, tokens=0, tokens_lost=0, tokens_unknown=0)
+    while chunk := list(islice(rows, CHUNK_ROWS)):
+        pairs = [second for _, second in chunk if second is not None] or None
+        encoded, stats = tokenizer.encode([text for text, _ in chunk], pairs, max_length=max_length)
+        total = Encoded(**{key: getattr(total, key) + getattr(stats, key) for key in Encoded.model_fields})
+        outputs = activate(model.task, predict_logits(model, encoded, device=device))
+        yield [
+            _prediction(model.task, row, output, threshold)
+            for row, output in zip(chunk, outputs.tolist(), strict=True)
+        ]
+    if total.rows_cut:
+        observer.note(describe_cut({"": total}, max_length))
+
+
+def _prediction(task: Task, row: Row, output: Sequence[float], threshold: float) -> Prediction:
+    text, pair = row
+    if task.kind == "regression":
+        return Prediction(text, pair, value=output[0])
+    order = np.argsort(-np.array(output), kind="stable").tolist()
+    chosen = order[:1] if task.kind == "single_label" else [i for i in order if output[i] > threshold]
+    return Prediction(text, pair, tuple(task.labels[i] for i in chosen), tuple(output))
+
+
+def _rows_of_texts(texts: Sequence[str], pair: bool) -> Iterator[Row]:
+    if not pair:
+        return ((text, None) for text in texts)
+    if len(texts) % 2:
+        raise ConfigError(
+            f"{len(texts)} texts; the model takes pairs, so give first and second texts in turn"
+        )
+    return iter(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _rows_of_lines(lines: Iterable[bytes], name: str, pair: bool, encoding: str | None) -> Iterator[Row]:
+    from encoder.reading import decode
+
+    for number, line in enumerate(lines, 1):
+        problems: list[str] = []
+        text = decode(line, name=name, encoding=encoding, problems=problems)
+        if text is None:
+            # decode counts lines within what it is given, which is this line alone
+            raise DataError.from_problems([p.replace(f"{name}:1:", f"{name}:{number}:", 1) for p in problems])
+        text = text.rstrip("\r\n")
+        if not pair:
+            yield text, None
+            continue
+        first, tab, second = text.partition("\t")
+        if not tab:
+            raise DataError(
+                f"{name}:{number}: no tab; the model takes pairs, a line holds both texts with a tab between"
+            )
+        yield first, second
+
+
+def _rows_of_file(path: Path, pair: bool, config: PredictConfig) -> Iterator[Row]:
+    from encoder.columns import choose_columns
+    from encoder.reading import is_missing, read_file
+
+    if path.suffix.lower() == LINES_SUFFIX:
+        return _rows_of_line_file(path, pair, config.encoding)
+    problems: list[str] = []
+    table = read_file(path, encoding=config.encoding, problems=problems)
+    if table is None or problems:
+        raise DataError.from_problems(problems)
+    columns = choose_columns(
+        list(table.columns),
+        where=table.name,
+        text=config.text_column,
+        text_pair=config.text_pair_column,
+        need_label=False,
+        pair=pair,
+    )
+    names = [columns.text] + ([columns.text_pair] if columns.text_pair is not None else [])
+    for name in names:
+        problems += [
+            f"{table.where(row)}: no text in column {name!r}"
+            for row, cell in enumerate(table.columns[name])
+            if is_missing(cell)
+        ]
+    if problems:
+        raise DataError.from_problems(problems)
+    texts = (str(cell) for cell in table.columns[columns.text])
+    if columns.text_pair is None:
+        return ((text, None) for text in texts)
+    return zip(texts, (str(cell) for cell in table.columns[columns.text_pair]), strict=True)
+
+
+def _rows_of_line_file(path: Path, pair: bool, encoding: str | None) -> Iterator[Row]:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise DataError(f"--input {path}: cannot be read: {error.strerror}") from error
+
+    def rows() -> Iterator[Row]:
+        with file:
+            yield from _rows_of_lines(file, str(path), pair, encoding)
+
+    return rows()

@@ -1,0 +1,58 @@
+"""The options of a prediction: `enc predict` makes its command line of them."""
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from encoder.config import Strict
+from recipes.fields import MODEL_AND_DATA, OUTPUT, Device, Encoding, TextColumn, TextPairColumn, Threads
+
+
+class PredictConfig(Strict):
+    """All options of a prediction. Without ``texts`` and ``input``, texts come from stdin, a line each."""
+
+    model: str = Field(
+        min_length=1,
+        description="The fine-tuned model: a folder, or a model hub name.",
+        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
+    )
+    texts: tuple[str, ...] = Field(
+        default=(),
+        description="Texts to label; with --pair, first and second texts in turn.",
+        json_schema_extra=MODEL_AND_DATA | {"argument": "[TEXT]..."},
+    )
+    input: Path | None = Field(
+        default=None,
+        description="Texts to label: a .txt file with a text a line, or CSV, TSV, JSONL, Parquet.",
+        json_schema_extra=MODEL_AND_DATA | {"metavar": "FILE"},
+    )
+    pair: bool = Field(
+        default=False,
+        description="Texts come in pairs; a line holds both with a tab between. "
+        "Not needed where the model was fine-tuned on pairs.",
+        json_schema_extra=MODEL_AND_DATA,
+    )
+    text_column: TextColumn = None
+    text_pair_column: TextPairColumn = None
+    encoding: Encoding = None
+    threshold: float = Field(
+        default=0.5,
+        ge=0,
+        lt=1,
+        description="With several labels a row, those of a higher probability are given.",
+        json_schema_extra=OUTPUT,
+    )
+    max_length: int | None = Field(
+        default=None,
+        ge=4,
+        description="Tokens after which a text is cut; otherwise as in the fine-tuning.",
+        json_schema_extra=OUTPUT,
+    )
+    device: Device = "auto"
+    threads: Threads = None
+
+    @model_validator(mode="after")
+    def _texts_come_from_one_place(self) -> "PredictConfig":
+        if self.texts and self.input is not None:
+            raise ValueError(f"texts were given and `input` {self.input} too; give one of them")
+        return self

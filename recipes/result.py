@@ -1,0 +1,198 @@
+"""What a run leaves behind: the numbers, and all that is needed to know where they come from.
+
+``run.json`` is a ``Result``; docs/run-json.md describes its keys. They are stable: a key is added or, with a
+new ``schema_version``, changed; never silently.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from compress.latency import Latency, Unavailable
+from compress.machine import Machine
+from compress.size import Size, model_files
+from encoder.data_report import DataReport
+from encoder.errors import CheckpointError
+from encoder.task import TaskKind
+
+if TYPE_CHECKING:
+    from encoder.model import Classifier
+
+RUN_FILE = "run.json"
+SCHEMA_VERSION = 1
+
+
+class Part(BaseModel):
+    """A part of a result. Unknown keys are passed over, so that an older enc reads a newer run.json."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ModelResult(Part):
+    """The model of a run. ``sha256`` is over its config and weights: equal models, equal hash."""
+
+    source: str
+    sha256: str
+    family: str
+    task: TaskKind
+    labels: tuple[str, ...]
+    pair: bool
+    num_hidden_layers: int
+    hidden_size: int
+    max_length: int
+
+
+class Parent(Part):
+    """The model that a run started from; ``run`` is the head of its own run.json, where it has one."""
+
+    source: str
+    sha256: str
+    run: dict[str, Any] | None = None
+
+
+class Encoded(Part):
+    """What tokenizing did to a split: the tokens that are kept, and what was cut at ``max_length`` of them."""
+
+    rows: int
+    rows_cut: int
+    tokens: int
+    tokens_lost: int
+    tokens_unknown: int
+
+
+class DataResult(Part):
+    """The data of a run. ``fingerprint`` is a hash of its content, wherever it lies.
+
+    ``report`` is what reading found; ``encoded`` says, by split, what tokenizing did.
+    """
+
+    source: str
+    fingerprint: str
+    report: DataReport
+    encoded: dict[str, Encoded]
+
+
+class Epoch(Part):
+    """One epoch: mean training loss, and the validation scores after it."""
+
+    epoch: int
+    loss: float | None
+    validation: dict[str, float | None] | None = None
+
+
+class TrainingResult(Part):
+    """How training went. ``precision`` is what was computed in; ``best_epoch`` is the one that was kept."""
+
+    trainable_parameters: int
+    total_parameters: int
+    frozen: str
+    new_parameters: tuple[str, ...]
+    epochs: tuple[Epoch, ...]
+    best_epoch: int
+    best_metric: str
+    seconds: float
+    rows_per_s: float
+    peak_memory_bytes: int | None
+    precision: Literal["fp32", "bf16"]
+    device: str
+    threads: int
+    resumed_from_step: int | None = None
+
+
+class Result(Part):
+    """One run of one command. ``notes`` are the sentences that were shown while it ran."""
+
+    schema_version: int = SCHEMA_VERSION
+    command: str
+    created: datetime
+    seconds: float
+    output: str | None
+    config: dict[str, Any]
+    seed: int | None
+    machine: Machine
+    model: ModelResult
+    parent: Parent | None
+    data: DataResult
+    training: TrainingResult | None
+    main_metric: str
+    scores: dict[str, dict[str, float | None]]
+    latency: tuple[Latency | Unavailable, ...]
+    size: Size | None
+    notes: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """The text of run.json: two spaces of indentation, a line feed at the end, no NaN."""
+        return self.model_dump_json(indent=2) + "\n"
+
+
+def read_result(folder: Path) -> Result | None:
+    """The result in ``folder``/run.json, or ``None`` where there is none.
+
+    Raises:
+        CheckpointError: run.json is there and is not a result.
+    """
+    path = folder / RUN_FILE
+    if not path.is_file():
+        return None
+    try:
+        return Result.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise CheckpointError(
+            f"{path}: not a result of enc: {where}: {first['msg'].lower()}; the model beside it may still be good"
+        ) from error
+
+
+def hash_model(folder: Path) -> str:
+    """SHA-256 over the names and bytes of the files that decide a model's output, in lower-case hex."""
+    digest = hashlib.sha256()
+    for path in model_files(folder):
+        if path.name == "config.json" or path.suffix in (".safetensors", ".bin"):
+            digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
+            with path.open("rb") as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
+    return digest.hexdigest()
+
+
+def describe_model(source: str, folder: Path, model: "Classifier", max_length: int) -> ModelResult:
+    """``model`` as it is saved in ``folder``, which is or will be called ``source``."""
+    return ModelResult(
+        source=source,
+        sha256=hash_model(folder),
+        family=model.config.family,
+        task=model.task.kind,
+        labels=model.task.labels,
+        pair=model.task.pair,
+        num_hidden_layers=model.config.num_hidden_layers,
+        hidden_size=model.config.hidden_size,
+        max_length=max_length,
+    )
+
+
+def describe_parent(source: str, folder: Path) -> Parent:
+    """Where a run starts from, with the head of the run that made it."""
+    try:
+        run = json.loads((folder / RUN_FILE).read_bytes())
+    except (OSError, ValueError):
+        run = None
+    head = None
+    if isinstance(run, dict):
+        head = {key: run[key] for key in ("command", "created", "parent", "scores") if key in run}
+    return Parent(source=source, sha256=hash_model(folder), run=head)
+
+
+def without_nan(scores: Mapping[str, float]) -> dict[str, float | None]:
+    """``scores`` with ``None`` for what is not a number, which JSON cannot say."""
+    return {name: value if value == value else None for name, value in scores.items()}
+
+
+def now() -> datetime:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).replace(microsecond=0)

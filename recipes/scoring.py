@@ -1,0 +1,112 @@
+"""The splits of a data set on their way to a score: tokenized, predicted, judged."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from compress.machine import list_gpus, supports_bf16
+from encoder.errors import ConfigError
+from encoder.rows import TokenizedRows
+from recipes.observer import Observer
+from recipes.result import Encoded
+
+if TYPE_CHECKING:
+    from encoder.data import TaskData
+    from encoder.model import Classifier
+    from encoder.tokenizer import Tokenizer
+
+# Beyond this share of unknown tokens the vocabulary is hardly one for these texts.
+MANY_UNKNOWN = 0.05
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Tokenized rows with labels by split, and what tokenizing did to each."""
+
+    rows: Mapping[str, TokenizedRows]
+    encoded: Mapping[str, Encoded]
+
+
+def tokenize(
+    data: "TaskData", tokenizer: "Tokenizer", *, max_length: int, names: Sequence[str], observer: Observer
+) -> Splits:
+    """The splits ``names`` of ``data`` as rows of at most ``max_length`` tokens; says what had to be cut."""
+    rows, encoded = {}, {}
+    for name in names:
+        made, stats = tokenizer.encode(data.texts(name), data.pairs(name), max_length=max_length)
+        rows[name] = replace(made, labels=data.labels(name))
+        encoded[name] = Encoded(**{key: getattr(stats, key) for key in Encoded.model_fields})
+    for note in (describe_cut(encoded, max_length), _describe_unknown(encoded)):
+        if note:
+            observer.note(note)
+    return Splits(rows, encoded)
+
+
+def score_split(
+    model: "Classifier",
+    rows: TokenizedRows,
+    *,
+    device: str,
+    observer: Observer,
+) -> dict[str, float]:
+    """The scores of ``model`` on ``rows``, computed in float32."""
+    from encoder.metrics import score
+    from encoder.prediction import predict_logits
+
+    done = 0
+
+    def count(rows_done: int) -> None:
+        nonlocal done
+        done += rows_done
+        observer.working(done, len(rows))
+
+    logits = predict_logits(model, rows, device=device, on_rows=count)
+    assert rows.labels is not None
+    return score(model.task, logits, rows.labels)
+
+
+def describe_cut(encoded: Mapping[str, Encoded], max_length: int) -> str:
+    """A sentence on what was cut; each split that lost something with its share of rows and tokens."""
+    parts = [
+        f"{name} {stats.rows_cut:,} of {stats.rows:,} rows ({stats.rows_cut / stats.rows:.1%}), "
+        f"{stats.tokens_lost / (stats.tokens + stats.tokens_lost):.1%} of the tokens"
+        for name, stats in encoded.items()
+        if stats.rows_cut
+    ]
+    if not parts:
+        return f"No text is longer than {max_length} tokens; nothing is cut."
+    return f"Cut at {max_length} tokens: {'; '.join(parts)}."
+
+
+def _describe_unknown(encoded: Mapping[str, Encoded]) -> str:
+    tokens = sum(stats.tokens for stats in encoded.values())
+    unknown = sum(stats.tokens_unknown for stats in encoded.values())
+    if tokens == 0 or unknown / tokens < MANY_UNKNOWN:
+        return ""
+    return (
+        f"{unknown / tokens:.0%} of the tokens are unknown to the model's vocabulary: "
+        "was it trained on texts of this language?"
+    )
+
+
+def choose_device(wanted: Literal["auto", "cpu", "cuda"], threads: int | None) -> str:
+    """``cpu`` or ``cuda``, and let torch compute with so many ``threads`` on the CPU.
+
+    Raises:
+        ConfigError: a GPU is wanted and there is none.
+    """
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+    has_gpu = bool(list_gpus())
+    if wanted == "cuda" and not has_gpu:
+        raise ConfigError("--device cuda: no GPU on this machine that torch can use; give cpu or auto")
+    return "cuda" if has_gpu and wanted != "cpu" else "cpu"
+
+
+def choose_precision(wanted: Literal["auto", "fp32", "bf16"], device: str) -> Literal["fp32", "bf16"]:
+    """What ``auto`` means on this machine: bf16 where ``device`` has it in hardware."""
+    if wanted == "auto":
+        return "bf16" if supports_bf16(device) else "fp32"
+    return wanted
