@@ -176,28 +176,40 @@ class Tokenizer:
 
     def _encode_chunk(self, inputs: list[Any], limit: int, first_row: int) -> "_Chunk":
         encodings = self._encode_batch(inputs, first_row)
-        long = [row for row, encoding in enumerate(encodings) if len(encoding) > limit]
-        tokens_lost = 0
-        if long:
-            # Cut by encoding again, because truncation spares the special tokens only while they are added.
-            self._backend.enable_truncation(
-                limit, strategy="longest_first", direction=self._files.truncation_side
-            )
-            try:
-                cut = self._encode_batch([inputs[row] for row in long], first_row)
-            finally:
-                self._backend.no_truncation()
-            for row, encoding in zip(long, cut, strict=True):
-                tokens_lost += len(encodings[row]) - len(encoding)
-                encodings[row] = encoding
-
-        lengths = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
-        count = int(lengths.sum())
-        input_ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), np.int32, count)
-        token_type_ids = np.zeros(count, dtype=np.int8)
+        whole_lengths = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
+        total = int(whole_lengths.sum())
+        input_ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), np.int32, total)
+        token_type_ids = np.zeros(total, dtype=np.int8)
         if self._files.uses_token_types:
-            token_type_ids = np.fromiter(chain.from_iterable(e.type_ids for e in encodings), np.int8, count)
-        return _Chunk(input_ids, token_type_ids, lengths, rows_cut=len(long), tokens_lost=tokens_lost)
+            token_type_ids = np.fromiter(chain.from_iterable(e.type_ids for e in encodings), np.int8, total)
+
+        long_rows = np.flatnonzero(whole_lengths > limit)
+        kept = np.ones(total, dtype=bool)
+        offsets = np.concatenate([[0], whole_lengths.cumsum()])
+        for row in long_rows:
+            kept[offsets[row] : offsets[row + 1]] = self._kept_tokens(encodings[row], limit)
+        return _Chunk(
+            input_ids=input_ids[kept],
+            token_type_ids=token_type_ids[kept],
+            lengths=np.minimum(whole_lengths, limit),
+            rows_cut=len(long_rows),
+            tokens_lost=total - int(kept.sum()),
+        )
+
+    def _kept_tokens(self, encoding: tokenizers.Encoding, limit: int) -> NDArray[np.bool_]:
+        """Which tokens of a row that is too long stay: the special ones, and of the texts what fits beside them.
+
+        The library's own truncation also builds all that it cuts off, for a pair as the product of the pieces of
+        both texts: gigabytes for two long documents.
+        """
+        text = np.array([-1 if index is None else index for index in encoding.sequence_ids])
+        positions = [np.flatnonzero(text == index) for index in (0, 1)]
+        room = limit - np.count_nonzero(text == -1)
+        kept = np.ones(len(text), dtype=bool)
+        for tokens, stay in zip(positions, longest_first(*map(len, positions), room), strict=True):
+            cut = len(tokens) - stay
+            kept[tokens[:cut] if self._files.truncation_side == "left" else tokens[stay:]] = False
+        return kept
 
     def _encode_batch(self, inputs: list[Any], first_row: int) -> list[tokenizers.Encoding]:
         try:
@@ -247,6 +259,18 @@ class _Chunk:
         return cls(
             np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.int64), rows_cut=0, tokens_lost=0
         )
+
+
+def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
+    """How many tokens of two texts stay in ``room``, when tokens go from the longer text until they fit.
+
+    Both end up equal if both must be cut; an odd token stays with the longer text, or with the second.
+    """
+    short, long = sorted((first, second))
+    if short + long > room:
+        short = min(short, room // 2)
+        long = room - short
+    return (long, short) if first > second else (short, long)
 
 
 def _unicode_problem(text: str | tuple[str, str]) -> str:

@@ -1,0 +1,328 @@
+"""Oracle: Transformers' AutoTokenizer on the same folder."""
+
+import json
+import shutil
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from encoder.errors import CheckpointError, ConfigError, DataError
+from encoder.tokenizer import CHUNK_ROWS, Tokenizer, load_tokenizer
+from tests.encoder.tokenizer_folders import (
+    BERT_CONFIG,
+    FOLDERS,
+    byte_level_bpe,
+    minilm_vocab,
+    save_json,
+    save_vocab,
+    wordpiece,
+    write_folder,
+)
+
+TEXTS = [
+    "The quick brown fox",
+    "",
+    "   ",
+    "Résumé NAÏVE Ärger İstanbul ﬁne",
+    "한국어와 中文 mixed with English",
+    "emoji 😀👩‍👩‍👧 and \u200bzero width, tab\tand\nnewline\r\n",
+    "a literal [SEP] or [MASK] or </s> or <mask> inside",
+    "NA",
+    "x" * 150,
+    "unbelievable " * 20,
+    "\x00control\x07 \ufffd chars\ufeff",
+    "  leading and   inner spaces ",
+]
+PAIRS = [
+    "",
+    "jumps over",
+    "the lazy dog " * 9,
+    "a",
+    "b c",
+    "😀",
+    "[SEP]",
+    "null",
+    "y",
+    "lazy " * 30,
+    "ok",
+    "",
+]
+LENGTHS = [None, 5, 6, 7, 16, 37]
+
+
+@pytest.fixture(params=FOLDERS)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return FOLDERS[request.param](tmp_path / "model")
+
+
+def family_of(folder: Path) -> str:
+    return str(json.loads((folder / "config.json").read_text())["model_type"])
+
+
+def ours(folder: Path, max_tokens: int = 64) -> Tokenizer:
+    pad_token_id = 1 if family_of(folder) in ("roberta", "xlm-roberta", "camembert") else 0
+    return load_tokenizer(folder, max_tokens=max_tokens, pad_token_id=pad_token_id)
+
+
+def oracle(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(str(folder))
+
+
+def assert_equal_rows(tokenizer: Tokenizer, expected: Any) -> None:
+    # DistilBERT has no token types: Transformers may compute them, and the model ignores them.
+    segments = family_of(Path(expected.name_or_path)) != "distilbert"
+    for max_length in LENGTHS:
+        limit = max_length or tokenizer.max_length
+        for pairs in (None, PAIRS):
+            if limit < (6 if pairs else 4):
+                continue
+            rows, stats = tokenizer.encode(TEXTS, pairs, max_length=max_length)
+            full = expected(TEXTS, pairs, return_token_type_ids=True)
+            cut = expected(
+                TEXTS, pairs, truncation="longest_first", max_length=limit, return_token_type_ids=True
+            )
+            assert [ids.tolist() for ids in np.split(rows.input_ids, rows.offsets[1:-1])] == cut["input_ids"]
+            if segments:
+                assert rows.token_type_ids.tolist() == list(chain.from_iterable(cut["token_type_ids"]))
+            else:
+                assert not rows.token_type_ids.any()
+            lengths = [len(ids) for ids in full["input_ids"]]
+            assert stats.rows == len(TEXTS)
+            assert stats.rows_cut == sum(length > limit for length in lengths)
+            assert stats.tokens_lost == sum(max(0, length - limit) for length in lengths)
+            assert stats.tokens == sum(min(limit, length) for length in lengths)
+
+
+def test_rows_are_those_of_transformers(folder: Path) -> None:
+    assert_equal_rows(ours(folder), oracle(folder))
+
+
+def test_saved_tokenizer_opens_in_transformers_with_equal_rows(folder: Path, tmp_path: Path) -> None:
+    tokenizer = ours(folder)
+    saved = tmp_path / "saved"
+    tokenizer.save(saved)
+    shutil.copy(folder / "config.json", saved)
+    reopened = oracle(saved)
+    assert_equal_rows(tokenizer, reopened)
+    assert reopened.model_max_length == tokenizer.max_length
+    for name in ("cls_token", "sep_token", "pad_token", "mask_token", "unk_token"):
+        assert getattr(reopened, f"{name}_id") == tokenizer.token_id(name)
+
+
+def test_saved_tokenizer_reloads_with_equal_fingerprint_and_saves_equal_bytes(
+    folder: Path, tmp_path: Path
+) -> None:
+    tokenizer = ours(folder)
+    contents = []
+    for name in ("first", "second"):
+        tokenizer.save(tmp_path / name)
+        shutil.copy(folder / "config.json", tmp_path / name)
+        contents.append([path.read_bytes() for path in sorted((tmp_path / name).iterdir())])
+        reloaded = ours(tmp_path / name)
+        assert reloaded.fingerprint == tokenizer.fingerprint
+        assert reloaded.notes == ()
+        tokenizer = reloaded
+    assert contents[0] == contents[1]
+
+
+def test_baked_in_truncation_and_padding_are_reset(tmp_path: Path) -> None:
+    tokenizer = wordpiece()
+    tokenizer.enable_truncation(8)
+    tokenizer.enable_padding(length=8)
+    folder = save_json(tokenizer, write_folder(tmp_path / "model", "bert", BERT_CONFIG))
+    rows, stats = ours(folder).encode(["fox", "the quick brown fox jumps over the lazy dog"])
+    assert rows.lengths[0] < 8 < rows.lengths[1]
+    assert stats.rows_cut == stats.tokens_lost == 0
+
+
+def test_rows_do_not_depend_on_the_chunk_they_fall_into(tmp_path: Path) -> None:
+    tokenizer = ours(minilm_vocab(tmp_path / "model"))
+    texts = [f"text number {n} " * (n % 40) for n in range(2 * CHUNK_ROWS + 1)]
+    rows, stats = tokenizer.encode(texts, max_length=30)
+    alone = [tokenizer.encode([text], max_length=30) for text in texts[::CHUNK_ROWS]]
+    for row, (expected, _) in zip(range(0, len(texts), CHUNK_ROWS), alone, strict=True):
+        assert rows.select([row]).input_ids.tolist() == expected.input_ids.tolist()
+    assert len(rows) == stats.rows == len(texts)
+    assert rows.input_ids.dtype == np.int32
+    assert rows.token_type_ids.dtype == np.int8
+    assert rows.offsets.dtype == np.int64
+    assert rows.labels is None
+
+
+def test_no_texts_give_no_rows(tmp_path: Path) -> None:
+    rows, stats = ours(minilm_vocab(tmp_path / "model")).encode([])
+    assert len(rows) == stats.rows == stats.tokens == 0
+    assert stats.unknown_share == stats.lost_share == 0
+
+
+def test_two_very_long_texts_are_cut_in_bounded_time(tmp_path: Path) -> None:
+    # The tokenizers library would build the product of what it cuts off: 10,000 rows of 64 tokens here.
+    tokenizer = ours(minilm_vocab(tmp_path / "model"))
+    rows, stats = tokenizer.encode(["one two three " * 2000], ["four five six " * 2001])
+    assert rows.lengths.tolist() == [64]
+    assert stats.tokens_lost == 3 * 4001 + 3 - 64
+    assert rows.token_type_ids.sum() == 32
+
+
+def test_text_in_a_language_the_vocabulary_lacks_shows_as_unknown(tmp_path: Path) -> None:
+    tokenizer = ours(save_vocab(wordpiece(), write_folder(tmp_path / "model", "bert", BERT_CONFIG)))
+    _, english = tokenizer.encode(["the lazy dog"])
+    _, greek = tokenizer.encode(["ο τεμπέλης σκύλος"])
+    assert english.unknown_share == 0
+    assert greek.tokens_unknown == 3
+    assert greek.unknown_share == 3 / 5
+
+
+@pytest.mark.parametrize("name", ["vocab.txt without config", "tokenizer.json cased, config lower"])
+def test_fingerprint_differs_when_rows_could_differ(name: str, tmp_path: Path) -> None:
+    folder = FOLDERS[name](tmp_path / "model")
+    fingerprint = ours(folder).fingerprint
+    assert ours(folder, max_tokens=32).fingerprint == fingerprint
+    (folder / "tokenizer_config.json").write_text(json.dumps(BERT_CONFIG | {"do_lower_case": False}))
+    assert ours(folder).fingerprint != fingerprint
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        (
+            "tokenizer.json cased, config lower",
+            "lowercase false but tokenizer_config.json says do_lower_case true",
+        ),
+        (
+            "tokenizer.json cased, config silent",
+            "lowercase false but the default of its tokenizer class is do_low",
+        ),
+        (
+            "roberta with prefix space",
+            "add_prefix_space false but tokenizer_config.json says add_prefix_space true",
+        ),
+    ],
+)
+def test_files_that_disagree_are_noted(name: str, note: str, tmp_path: Path) -> None:
+    notes = ours(FOLDERS[name](tmp_path / "model")).notes
+    assert len(notes) == 1
+    assert note in notes[0]
+
+
+def test_ids_of_special_tokens_and_vocab_size_are_those_of_the_folder(tmp_path: Path) -> None:
+    tokenizer = ours(FOLDERS["roberta"](tmp_path / "model"))
+    assert tokenizer.pad_token_id == 1
+    assert tokenizer.unk_token_id == 3
+    assert tokenizer.mask_token_id == 4
+    assert tokenizer.token_id("cls_token") == 0
+    assert tokenizer.token_id("no such name") is None
+    assert tokenizer.vocab_size == byte_level_bpe().get_vocab_size()
+
+
+def test_vocab_size_counts_tokens_added_beyond_the_vocabulary(tmp_path: Path) -> None:
+    plain = ours(FOLDERS["distilbert"](tmp_path / "plain"))
+    extended = ours(FOLDERS["extra special tokens"](tmp_path / "model"))
+    assert extended.vocab_size == plain.vocab_size + 1
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "model_max_length", "expected"),
+    [
+        (512, 128, 128),
+        (64, 128, 64),
+        (512, None, 512),
+        (510, 1e30, 510),
+        (510, 1000000000000000019884624838656, 510),
+    ],
+)
+def test_max_length_is_what_model_and_folder_both_allow(
+    max_tokens: int, model_max_length: float | None, expected: int, tmp_path: Path
+) -> None:
+    config = BERT_CONFIG | {"model_max_length": model_max_length}
+    tokenizer = ours(save_json(wordpiece(), write_folder(tmp_path / "model", "bert", config)), max_tokens)
+    assert tokenizer.max_length == expected
+
+
+def test_max_length_that_does_not_fit_is_refused_with_the_limit(tmp_path: Path) -> None:
+    folder = FOLDERS["vocab.txt cased"](tmp_path / "model")
+    with pytest.raises(
+        ConfigError, match="max length 65 is too long: model_max_length in its tokenizer_config"
+    ):
+        ours(folder, 512).encode(["a"], max_length=65)
+    with pytest.raises(ConfigError, match="max length 33 is too long: the model has positions for 32 tokens"):
+        ours(folder, 32).encode(["a"], max_length=33)
+    with pytest.raises(
+        ConfigError, match="max length 2 is too short: a text takes 2 special tokens, so use 3"
+    ):
+        ours(folder).encode(["a"], max_length=2)
+    with pytest.raises(
+        ConfigError, match="max length 4 is too short: a pair takes 3 special tokens, so use 5"
+    ):
+        ours(folder).encode(["a"], ["b"], max_length=4)
+
+
+def test_half_of_a_unicode_pair_is_named_with_its_row(tmp_path: Path) -> None:
+    tokenizer = ours(FOLDERS["vocab.txt cased"](tmp_path / "model"))
+    texts = ["fine"] * CHUNK_ROWS + ["fine", "not \ud83d fine"]
+    with pytest.raises(DataError, match=r"row 1001: the text holds '\\ud83d' at character 4"):
+        tokenizer.encode(texts)
+    with pytest.raises(DataError, match="row 0"):
+        tokenizer.encode(["fine"], ["\udc00"])
+
+
+def test_pad_id_that_shifts_positions_is_refused(tmp_path: Path) -> None:
+    folder = FOLDERS["roberta"](tmp_path / "model")
+    with pytest.raises(
+        CheckpointError, match=r"pads with '<pad>' \(id 1\), but config.json says pad_token_id 3"
+    ):
+        load_tokenizer(folder, max_tokens=64, pad_token_id=3)
+
+
+def test_pad_id_that_changes_nothing_is_accepted(tmp_path: Path) -> None:
+    # multilingual-e5-small: BERT positions, the tokenizer pads with 1, config.json says 0.
+    load_tokenizer(FOLDERS["unigram, bert"](tmp_path / "model"), max_tokens=64, pad_token_id=0)
+
+
+@pytest.mark.parametrize("file", ["sentencepiece.bpe.model", "vocab.json", "spm.model"])
+def test_vocabularies_of_other_libraries_are_refused_with_the_way_out(file: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "model", "xlm-roberta")
+    (folder / file).write_text("")
+    with pytest.raises(
+        CheckpointError, match=rf"has {file} but no tokenizer.json.*AutoTokenizer.*save_pretrained"
+    ):
+        ours(folder)
+
+
+def test_vocab_of_a_tokenizer_that_is_not_wordpiece_is_refused(tmp_path: Path) -> None:
+    config = {"tokenizer_class": "BertJapaneseTokenizer"}
+    folder = save_vocab(wordpiece(), write_folder(tmp_path / "model", "bert", config))
+    with pytest.raises(CheckpointError, match="belongs to a BertJapaneseTokenizer"):
+        ours(folder)
+
+
+def test_broken_folders_are_refused_with_the_file(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no such folder"):
+        load_tokenizer(tmp_path / "nowhere", max_tokens=64, pad_token_id=0)
+    folder = write_folder(tmp_path / "model", "bert")
+    with pytest.raises(CheckpointError, match=r"no tokenizer; expected tokenizer.json or vocab.txt"):
+        ours(folder)
+    (folder / "tokenizer.json").write_text('{"version": "1.0"')
+    with pytest.raises(CheckpointError, match=r"tokenizer.json: not a tokenizer"):
+        ours(folder)
+    (folder / "tokenizer_config.json").write_text("[1]")
+    with pytest.raises(CheckpointError, match=r"tokenizer_config.json: expected a JSON object, found list"):
+        ours(folder)
+    (folder / "tokenizer_config.json").write_text("{")
+    with pytest.raises(CheckpointError, match=r"tokenizer_config.json: cannot be read as JSON"):
+        ours(folder)
+
+
+def test_vocabulary_without_its_special_tokens_is_refused(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "model", "bert")
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\na\nb\n")
+    with pytest.raises(CheckpointError, match="the vocabulary holds no sep_token"):
+        ours(folder)
+    (folder / "vocab.txt").write_text("[PAD]\n[CLS]\n[SEP]\na\nb\n")
+    with pytest.raises(CheckpointError, match="cannot encode an unknown word"):
+        ours(folder)
