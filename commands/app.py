@@ -22,7 +22,7 @@ from encoder.errors import EncError
 DONE, WRONG, INTERRUPTED, NOBODY_READS = 0, 2, 130, 141
 
 # The base of all that Typer says about a command line; it has no public name.
-UsageError = typer.BadParameter.__bases__[0]
+UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     help="Fine-tune a transformer encoder, make it small and fast, and measure what that cost.",
@@ -101,7 +101,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 def _explain(error: Any) -> str:
     """A wrong command line in one or two lines; what was meant, when it can be guessed."""
     context = error.ctx
-    message = error.format_message()
+    message: str = error.format_message()
     if typed := getattr(error, "option_name", None) if type(error).__name__ == "NoSuchOption" else None:
         names = [name for option in context.command.params for name in option.opts if name.startswith("--")]
         hint = suggest(typed.lstrip("-"), [name[2:].replace("-", "_") for name in names])

@@ -35,7 +35,10 @@ def finetune(
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Print run.json instead of tables.", rich_help_panel="Output and machine"
+            "--json",
+            metavar=FLAG,
+            help="Print run.json instead of tables.",
+            rich_help_panel="Output and machine",
         ),
     ] = False,
 ) -> None:

@@ -120,8 +120,8 @@ class TerminalProgress:
         self._move(
             progress.step,
             progress.num_steps,
-            f"epoch {min(progress.epoch, progress.num_epochs)}/{progress.num_epochs} · loss {progress.loss:.3f}"
-            f" · {progress.rows_per_s:,.0f} rows/s · {duration(progress.eta_s)} left",
+            f"epoch {progress.epoch}/{progress.num_epochs} · loss {progress.loss:.3f} · "
+            f"{progress.rows_per_s:,.0f} rows/s · {duration(progress.eta_s)} left",
         )
 
     def _move(self, done: int, total: int, text: str) -> None:

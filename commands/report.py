@@ -4,8 +4,10 @@ Nothing is ever cut to fit: a long name wraps, and where the output is not a ter
 they need to be.
 """
 
+import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO, cast
 
 from compress.latency import Latency, Unavailable
 from recipes.result import Result, TrainingResult
@@ -37,9 +39,29 @@ def open_console(*, stderr: bool = False) -> "Console":
     from rich.console import Console
 
     console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
-        return Console(stderr=stderr, highlight=False, width=WIDTH_OF_A_FILE)
-    return Console(stderr=stderr, highlight=False, width=min(console.width, WIDEST))
+    if console.is_terminal:
+        console.width = min(console.width, WIDEST)
+        return console
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(
+        file=cast("TextIO", _WithoutTrailingBlanks(stream)), highlight=False, width=WIDTH_OF_A_FILE
+    )
+
+
+class _WithoutTrailingBlanks:
+    """A stream to which Rich's lines, padded to the width of their table, go without the padding."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the lines of ``text``."""
+        self._stream.write(re.sub(" +$", "", text, flags=re.MULTILINE))
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass it on."""
+        self._stream.flush()
 
 
 def show_data(report: "DataReport", console: "Console") -> None:

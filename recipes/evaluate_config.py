@@ -21,7 +21,10 @@ from recipes.fields import (
 
 
 class EvaluateConfig(Strict):
-    """All options of an evaluation. ``validation_fraction`` as in the fine-tuning finds the same rows again."""
+    """All options of an evaluation.
+
+    ``validation_fraction`` as in the fine-tuning finds the same validation rows again.
+    """
 
     model: str = Field(
         min_length=1,

@@ -1,14 +1,14 @@
 """Options that several commands have, each described once; and the panels that `--help` groups options in."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-MODEL_AND_DATA = {"panel": "Model and data"}
-READING = {"panel": "Reading the data"}
-FREEZING = {"panel": "Freezing"}
-TRAINING = {"panel": "Training"}
-OUTPUT = {"panel": "Output and machine"}
+MODEL_AND_DATA: dict[str, Any] = {"panel": "Model and data"}
+READING: dict[str, Any] = {"panel": "Reading the data"}
+FREEZING: dict[str, Any] = {"panel": "Freezing"}
+TRAINING: dict[str, Any] = {"panel": "Training"}
+OUTPUT: dict[str, Any] = {"panel": "Output and machine"}
 COLUMN = READING | {"metavar": "COLUMN"}
 
 TextColumn = Annotated[

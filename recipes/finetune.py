@@ -1,7 +1,7 @@
-"""Fine-tune an encoder on labelled texts: a `FinetuneConfig` in, a finished model folder and its `Result` out.
+"""Fine-tune an encoder on labelled texts: a `FinetuneConfig` in, a model folder and its `Result` out.
 
-All that is cheap comes first: a wrong option, a column that is not there or a label that does not fit ends the
-run before anything is computed. The folder appears under its name only when everything in it is complete.
+All that is cheap comes first: a wrong option, a column that is not there or a label that does not fit
+ends the run before anything is computed. The folder appears under its name only when it is complete.
 """
 
 import json

@@ -29,8 +29,9 @@ Row = tuple[str, str | None]
 class Prediction:
     """One text and what the model makes of it.
 
-    ``labels`` holds the most probable label (single-label) or all above the threshold, the most probable
-    first (multi-label); ``probabilities`` every label's, in the model's order. A regression has ``value`` only.
+    ``labels`` holds the most probable label (single-label) or all above the threshold, the most
+    probable first (multi-label); ``probabilities`` every label's, in the model's order. A regression
+    has ``value`` only.
     """
 
     text: str
@@ -60,26 +61,27 @@ def predict(
         ConfigError, DataError, CheckpointError: a wrong model or file before any prediction, a broken line
             when it is reached.
     """
-    from encoder.checkpoint import load_classifier, read_tokenizer, resolve_model
+    from encoder.checkpoint import load_classifier, read_task, read_tokenizer, resolve_model
 
+    observer = observer or Silent()
     device = choose_device(config.device, config.threads)
     folder = resolve_model(config.model)
     tokenizer = read_tokenizer(folder)
-    model = load_classifier(folder).to(device)
     before = read_result(folder)
     max_length = config.max_length or (before.model.max_length if before else tokenizer.max_length)
-    pair = config.pair or model.task.pair
-    task = model.task.model_copy(update={"pair": pair})
+    own_task = read_task(folder)
+    pair = config.pair or (own_task is not None and own_task.pair)
     if config.texts:
         rows = _rows_of_texts(config.texts, pair)
     elif config.input is None:
         rows = _rows_of_lines(lines, "stdin", pair, config.encoding)
     else:
-        rows = _rows_of_file(config.input, pair, config)
-    chunks = _predict_chunks(
-        rows, model, tokenizer, max_length, device, config.threshold, observer or Silent()
+        rows = _rows_of_file(config.input, pair, config, observer)
+    model = load_classifier(folder).to(device)
+    task = model.task.model_copy(update={"pair": pair})
+    return Predictions(
+        task, _predict_chunks(rows, model, tokenizer, max_length, device, config.threshold, observer)
     )
-    return Predictions(task, chunks)
 
 
 def _predict_chunks(
@@ -148,37 +150,23 @@ def _rows_of_lines(lines: Iterable[bytes], name: str, pair: bool, encoding: str 
         yield first, second
 
 
-def _rows_of_file(path: Path, pair: bool, config: PredictConfig) -> Iterator[Row]:
-    from encoder.columns import choose_columns
-    from encoder.reading import is_missing, read_file
+def _rows_of_file(path: Path, pair: bool, config: PredictConfig, observer: Observer) -> Iterator[Row]:
+    from encoder.texts import read_texts
 
     if path.suffix.lower() == LINES_SUFFIX:
         return _rows_of_line_file(path, pair, config.encoding)
-    problems: list[str] = []
-    table = read_file(path, encoding=config.encoding, problems=problems)
-    if table is None or problems:
-        raise DataError.from_problems(problems)
-    columns = choose_columns(
-        list(table.columns),
-        where=table.name,
-        text=config.text_column,
-        text_pair=config.text_pair_column,
-        need_label=False,
+    found = read_texts(
+        path,
         pair=pair,
+        text_column=config.text_column,
+        text_pair_column=config.text_pair_column,
+        encoding=config.encoding,
     )
-    names = [columns.text] + ([columns.text_pair] if columns.text_pair is not None else [])
-    for name in names:
-        problems += [
-            f"{table.where(row)}: no text in column {name!r}"
-            for row, cell in enumerate(table.columns[name])
-            if is_missing(cell)
-        ]
-    if problems:
-        raise DataError.from_problems(problems)
-    texts = (str(cell) for cell in table.columns[columns.text])
-    if columns.text_pair is None:
-        return ((text, None) for text in texts)
-    return zip(texts, (str(cell) for cell in table.columns[columns.text_pair]), strict=True)
+    for note in found.notes:
+        observer.note(note)
+    if found.pairs is None:
+        return ((text, None) for text in found.texts)
+    return zip(found.texts, found.pairs, strict=True)
 
 
 def _rows_of_line_file(path: Path, pair: bool, encoding: str | None) -> Iterator[Row]:

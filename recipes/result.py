@@ -56,7 +56,7 @@ class Parent(Part):
 
 
 class Encoded(Part):
-    """What tokenizing did to a split: the tokens that are kept, and what was cut at ``max_length`` of them."""
+    """What tokenizing did to a split: the tokens that are kept, and what was cut at ``max_length``."""
 
     rows: int
     rows_cut: int
@@ -145,7 +145,8 @@ def read_result(folder: Path) -> Result | None:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise CheckpointError(
-            f"{path}: not a result of enc: {where}: {first['msg'].lower()}; the model beside it may still be good"
+            f"{path}: not a result of enc: {where}: {first['msg'].lower()}; "
+            "the model beside it may still be good"
         ) from error
 
 
