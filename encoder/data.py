@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -99,12 +99,7 @@ def read_data(
         raise DataError(f"{source}: no train split, only {' and '.join(found.tables)}")
     columns = _choose_columns(found.tables, options, task)
     cells = _read_cells(found.tables, columns, notes)
-    reading = infer_reading(
-        (label for split in cells.values() for label in split.labels),
-        kind=task.kind if task else options.task,
-        separator=options.label_separator,
-        known=task.labels if task else (),
-    )
+    reading = _infer_reading(cells, columns, options, task)
     first = next(iter(cells.values()))
     encoded = encode_labels(
         cells,
@@ -171,6 +166,20 @@ def _read_cells(tables: Mapping[str, Table], columns: Columns, notes: list[str])
     if problems:
         raise DataError.from_problems(problems)
     return cells
+
+
+def _infer_reading(
+    cells: Mapping[str, SplitCells], columns: Columns, options: DataOptions, task: Task | None
+) -> LabelReading:
+    labels = (label for split in cells.values() for label in split.labels)
+    try:
+        if task is None:
+            return infer_reading(labels, kind=options.task, separator=options.label_separator)
+        found = infer_reading(labels, kind=task.kind, separator=options.label_separator, known=task.labels)
+    except DataError as error:
+        name = next(iter(cells.values())).table.name
+        raise DataError(f"{name}, column {columns.label!r}: {error}") from None
+    return replace(found, why="as the model was trained")
 
 
 def _make_task(reading: LabelReading, encoded: EncodedLabels, columns: Columns, name: str) -> Task:

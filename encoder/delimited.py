@@ -2,11 +2,13 @@
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+_LONE_CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
 OTHER_DELIMITERS = ("\t", ";", ",", "|")
 
 
@@ -36,6 +38,7 @@ def parse_delimited(text: str, *, name: str, delimiter: str, problems: list[str]
     if quotes are plain characters, as those of GLUE are, is read that way and a note says so. A column
     without a name, such as the index that pandas writes, is left out.
     """
+    text, stand_in = _hide_carriage_returns(text)
     # newline="" keeps the line ends inside cells as they are.
     lines = list(io.StringIO(text, newline=""))
     notes: list[str] = []
@@ -59,7 +62,24 @@ def parse_delimited(text: str, *, name: str, delimiter: str, problems: list[str]
         notes.append(f"{name}: {records.blank} blank lines skipped")
     cells = zip(*records.rows[1:], strict=True)
     columns = {column: list(values) for column, values in zip(header, cells, strict=True) if column}
+    if stand_in:
+        columns = {
+            column: [cell.replace(stand_in, "\r") for cell in values] for column, values in columns.items()
+        }
     return Delimited(columns, records.starts[1:], tuple(notes))
+
+
+def _hide_carriage_returns(text: str) -> tuple[str, str]:
+    """``text`` with a stand-in for each "\\r" that ends no line, and the stand-in ("" if there are none).
+
+    Where lines end in "\\n", as the first does, a lone "\\r" belongs to a cell; writers leave it unquoted,
+    and ``csv`` would end the row there.
+    """
+    end = re.search(r"\r\n|\r|\n", text)
+    if end is None or end[0] == "\r" or not _LONE_CARRIAGE_RETURN.search(text):
+        return text, ""
+    stand_in = next(letter for letter in map(chr, range(0xE000, 0xF8FF)) if letter not in text)
+    return _LONE_CARRIAGE_RETURN.sub(stand_in, text), stand_in
 
 
 def _header_faults(header: Sequence[str], name: str, delimiter: str) -> list[str]:

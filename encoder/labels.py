@@ -132,7 +132,7 @@ def _read_lists(
         raise ConfigError(f"--label-separator {separator!r}: the labels are lists already")
     lengths = {len(cell) for cell in lists}
     indicator = {name for cell in lists for name in cell} <= {"0", "1", "0.0", "1.0", "true", "false"}
-    if kind is None and indicator and len(lengths) == 1 and max(lengths) > 1:
+    if indicator and len(lengths) == 1 and max(lengths) > 1:
         raise DataError(
             f"each label is a list of {max(lengths)} zeros and ones: write the names of the labels that hold "
             'instead, such as ["joy", "surprise"]'
