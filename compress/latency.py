@@ -1,6 +1,5 @@
 """Latency: how long a classifier takes, in each runtime and on each device."""
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from compress.machine import cpu_model, list_gpus
-from compress.process import WorkerProcess, default_threads
-from compress.runtimes import PRECISIONS, check_names
+from compress.process import default_threads
+from compress.runtimes import PRECISIONS, check_names, why_unavailable
+from compress.sessions import Sessions
 from compress.workload import Case, Shape, Workload
 from encoder.errors import ConfigError
 
@@ -87,9 +87,7 @@ def measure_latency(
     total = len(devices) * len(runtimes) * len(workload.cases)
     done = 0
     results: list[Latency | Unavailable] = []
-    with tempfile.TemporaryDirectory(prefix="enc-") as folder:
-        inputs = Path(folder) / "workload.npz"
-        workload.save(inputs)
+    with Sessions(workload, threads=threads) as sessions:
         for device in devices:
             for runtime in runtimes:
                 reason = why_unavailable(runtime, device)
@@ -97,15 +95,7 @@ def measure_latency(
                     results.append(Unavailable(runtime=runtime, device=device, reason=reason))
                     done += len(workload.cases)
                     continue
-                with WorkerProcess(f"{runtime} on {model_folder}", threads=threads) as worker:
-                    worker.ask(
-                        "open",
-                        runtime=runtime,
-                        model=str(model_folder),
-                        device=device,
-                        threads=threads,
-                        workload=str(inputs),
-                    )
+                with sessions.open(runtime, model_folder, device=device) as worker:
                     for index, case in enumerate(workload.cases):
                         if progress is not None:
                             progress(done, total, f"{runtime} on {device}, {case.shape}")
@@ -124,13 +114,6 @@ def check_repeats(min_runs: int, min_seconds: float) -> None:
         problems.append(f"the timed seconds are {min_seconds}; expected 0 or more")
     if problems:
         raise ConfigError.from_problems(problems)
-
-
-def why_unavailable(runtime: str, device: str) -> str | None:
-    """Why ``runtime`` cannot run on ``device`` here, in a few words; ``None`` if it can."""
-    if device == "cuda" and not list_gpus():
-        return "no GPU on this machine"
-    return None
 
 
 def device_name(device: str) -> str:

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from encoder.errors import ConfigError, did_you_mean
+from compress.machine import list_gpus
+from encoder.errors import CheckpointError, ConfigError, did_you_mean
 from encoder.rows import TokenizedRows
 
 # Runtime → the precision its matrix products are computed in.
-PRECISIONS = {"torch-fp32": "fp32", "torch-bf16": "bf16"}
+PRECISIONS = {"torch-fp32": "fp32", "torch-bf16": "bf16", "onnx-fp32": "fp32", "onnx-int8": "int8"}
 RUNTIMES = tuple(PRECISIONS)
 DEVICES = ("cpu", "cuda")
 
@@ -58,13 +59,57 @@ def check_names(runtimes: Sequence[str], devices: Sequence[str]) -> None:
         raise ConfigError.from_problems(problems)
 
 
+def runs_a_graph(name: str) -> bool:
+    """Whether the runtime ``name`` opens an ONNX graph; the others open a model folder."""
+    return name.startswith("onnx")
+
+
+def why_unavailable(name: str, device: str) -> str | None:
+    """Why ``name`` cannot run on ``device`` here, fit for a table cell; ``None`` if it can."""
+    if device == "cpu":
+        return None
+    if not list_gpus():
+        return "no GPU on this machine"
+    if name == "onnx-int8":
+        return "int8 runs on the CPU only"
+    if runs_a_graph(name):
+        import onnxruntime
+
+        if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+            return "the installed onnxruntime has no CUDA"
+    return None
+
+
+def write_graph(name: str, model: Path, target: Path) -> None:
+    """Write the ONNX graph of the model folder ``model`` that the runtime ``name`` opens to ``target``.
+
+    Raises:
+        CheckpointError: ``model`` cannot be loaded.
+        ExportError: no graph can be made of it.
+    """
+    from compress.onnx_graph import write_onnx
+    from compress.quantization import quantize_dynamic
+    from encoder.checkpoint import load_classifier
+
+    if PRECISIONS[name] == "int8":
+        source = target.with_suffix(".fp32.onnx")
+        write_onnx(load_classifier(model), source)
+        quantize_dynamic(source, target)
+    else:
+        write_onnx(load_classifier(model), target)
+
+
 def open_runtime(name: str, model: Path, *, device: str, threads: int) -> Runtime:
-    """Load ``model``, a model folder, to be run by ``name`` on ``device`` with ``threads`` threads.
+    """Load ``model``, to be run by ``name`` on ``device`` with ``threads`` threads.
+
+    ``model`` is a model folder, or the ONNX graph if ``runs_a_graph(name)``.
 
     Raises:
         CheckpointError: ``model`` cannot be loaded.
     """
     check_names([name], [device])
+    if runs_a_graph(name):
+        return _open_onnx(model, device=device, threads=threads)
     return _open_torch(model, device=device, threads=threads, bf16=name == "torch-bf16")
 
 
@@ -100,3 +145,36 @@ def _open_torch(folder: Path, *, device: str, threads: int, bf16: bool) -> Runti
         reset_device_memory=torch.cuda.reset_peak_memory_stats if on_gpu else lambda: None,
         device_memory_bytes=torch.cuda.max_memory_allocated if on_gpu else lambda: None,
     )
+
+
+def _open_onnx(path: Path, *, device: str, threads: int) -> Runtime:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3  # errors
+    providers = ["CUDAExecutionProvider"] if device == "cuda" else ["CPUExecutionProvider"]
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=providers)
+    except (RuntimeError, ValueError) as error:
+        raise CheckpointError(f"{path}: ONNX Runtime cannot open this graph: {error}") from error
+    names = {node.name for node in session.get_inputs()}
+
+    def prepare(rows: TokenizedRows) -> dict[str, NDArray[np.int64]]:
+        inputs = pad_rows(rows)
+        return {name: array for name, array in inputs.items() if name in names}
+
+    return Runtime(
+        prepare=prepare, run=lambda inputs: session.run(None, inputs)[0], to_numpy=lambda logits: logits
+    )
+
+
+def pad_rows(rows: TokenizedRows) -> dict[str, NDArray[np.int64]]:
+    """The inputs of an ONNX graph, int64 [B, T] each: rows padded on the right to the longest of them."""
+    B, T = len(rows), max(1, int(rows.lengths.max()))
+    exists = np.arange(T) < rows.lengths[:, None]  # [B, T]
+    inputs = {"attention_mask": exists.astype(np.int64)}
+    for name, values in (("input_ids", rows.input_ids), ("token_type_ids", rows.token_type_ids)):
+        inputs[name] = np.zeros((B, T), np.int64)
+        inputs[name][exists] = values
+    return inputs

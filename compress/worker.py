@@ -3,7 +3,9 @@
 It reads requests from stdin and answers on stdout, one JSON object a line, until stdin ends. What libraries
 print goes to stderr. Requests, by ``"do"``:
 
-- ``open``: runtime, model, device, threads, workload (.npz). Answers ``{}``.
+- ``open``: runtime, model, device, threads, workload (.npz). Answers ``{"libraries"}``, those of
+  RUNTIME_LIBRARIES that are in the process.
+- ``write_graph``: runtime, model, target. Writes the ONNX graph that a runtime opens. Answers ``{}``.
 - ``measure``: case, min_runs, min_seconds. Answers a ``Timing`` with ``peak_memory_bytes`` and
   ``total_s``, the sum of all timed runs.
 - ``warm_up``: case. Answers ``{"runs", "steady"}``.
@@ -23,12 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from compress.memory import peak_memory_bytes, reset_peak_memory
-from compress.runtimes import Runtime, open_runtime
+from compress.runtimes import Runtime, open_runtime, write_graph
 from compress.timing import summarize, time_passes, warm_up
 from compress.workload import Workload
 from encoder.errors import EncError
 
 Answer = dict[str, Any]
+
+RUNTIME_LIBRARIES = ("torch", "onnxruntime")
 
 
 class Worker:
@@ -43,6 +47,11 @@ class Worker:
         """Load everything; nothing is run yet."""
         self._workload = Workload.load(Path(workload))
         self._runtime = open_runtime(runtime, Path(model), device=device, threads=threads)
+        return {"libraries": [name for name in RUNTIME_LIBRARIES if name in sys.modules]}
+
+    def write_graph(self, runtime: str, model: str, target: str) -> Answer:
+        """Make the graph of a model folder."""
+        write_graph(runtime, Path(model), Path(target))
         return {}
 
     def measure(self, case: int, min_runs: int, min_seconds: float) -> Answer:
@@ -103,6 +112,7 @@ def main() -> None:
     worker = Worker()
     actions: dict[str, Callable[..., Answer]] = {
         "open": worker.open,
+        "write_graph": worker.write_graph,
         "measure": worker.measure,
         "warm_up": worker.warm_up,
         "passes": worker.passes,

@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from compress.latency import Latency, Unavailable, measure_latency
+from compress.machine import Gpu
 from compress.process import WorkerProcess
+from compress.runtimes import pad_rows, why_unavailable, write_graph
+from compress.sessions import Sessions
 from compress.workload import Case, Workload, from_grid, from_rows
 from encoder.batches import Batch
 from encoder.checkpoint import load_classifier
@@ -45,7 +48,7 @@ def test_each_case_of_data_and_grid_is_measured(
 def test_a_machine_without_gpu_is_a_result_and_no_error(
     tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compress.latency.list_gpus", tuple)
+    monkeypatch.setattr("compress.runtimes.list_gpus", tuple)
     (result,) = measure_latency(tiny_folder, GRID, devices=["cuda"])
     assert result == Unavailable(runtime="torch-fp32", device="cuda", reason="no GPU on this machine")
 
@@ -73,7 +76,7 @@ def test_a_gpu_is_measured_with_its_own_memory(tiny_folder: Path) -> None:
 def test_what_cannot_be_measured_is_refused_before_anything_starts(
     tiny_folder: Path, options: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compress.latency.WorkerProcess", None)
+    monkeypatch.setattr("compress.latency.Sessions", None)
     with pytest.raises(ConfigError) as error:
         measure_latency(tiny_folder, GRID, **options)
     assert message in str(error.value)
@@ -84,28 +87,73 @@ def test_a_folder_that_is_no_model_is_a_checkpoint_error(tmp_path: Path) -> None
         measure_latency(tmp_path, GRID, threads=1)
 
 
-def ask_for_logits(runtime: str, folder: Path, workload: Workload, inputs: Path) -> list[list[list[float]]]:
-    workload.save(inputs)
-    with WorkerProcess(runtime, threads=1) as worker:
-        worker.ask("open", runtime=runtime, model=str(folder), device="cpu", threads=1, workload=str(inputs))
-        answers = [worker.ask("logits", case=index)["logits"] for index in range(len(workload.cases))]
-    return [batch for answer in answers for batch in answer]
-
-
-@pytest.mark.parametrize(("runtime", "tolerance"), [("torch-fp32", 1e-6), ("torch-bf16", 0.1)])
+@pytest.mark.parametrize(
+    ("runtime", "exact", "close"),
+    [
+        ("torch-fp32", True, 1e-6),
+        ("torch-bf16", False, 0.1),
+        ("onnx-fp32", True, 1e-5),
+        ("onnx-int8", False, 0.3),
+    ],
+)
 def test_what_is_timed_is_the_models_logits(
-    tiny_folder: Path,
-    rows_of: Callable[..., TokenizedRows],
-    tmp_path: Path,
-    runtime: str,
-    tolerance: float,
+    tiny_folder: Path, rows_of: Callable[..., TokenizedRows], runtime: str, exact: bool, close: float
 ) -> None:
     rows = rows_of([3, 17, 0, 9])
-    workload = Workload((Case(4, None, (rows,)),))
     with torch.inference_mode():
         expected = load_classifier(tiny_folder)(Batch.from_rows(rows)).numpy()
-    (logits,) = ask_for_logits(runtime, tiny_folder, workload, tmp_path / "inputs.npz")
+    with (
+        Sessions(Workload((Case(4, None, (rows,)),)), threads=1) as sessions,
+        sessions.open(runtime, tiny_folder, device="cpu") as worker,
+    ):
+        (logits,) = worker.ask("logits", case=0)["logits"]
+    error = np.abs(np.array(logits) - expected).max()
     assert np.ptp(expected) > 0.5
-    assert np.array(logits) == pytest.approx(expected, abs=tolerance)
-    exact = np.abs(np.array(logits) - expected).max() < 1e-6
-    assert exact == (runtime == "torch-fp32")
+    assert error < close
+    assert exact == (error < 1e-5)
+
+
+@pytest.mark.parametrize(("runtime", "library"), [("torch-fp32", "torch"), ("onnx-fp32", "onnxruntime")])
+def test_a_process_holds_one_runtime_only(
+    tiny_folder: Path, tmp_path: Path, runtime: str, library: str
+) -> None:
+    GRID.save(tmp_path / "inputs.npz")
+    model = tiny_folder
+    if runtime.startswith("onnx"):
+        model = tmp_path / "model.onnx"
+        write_graph(runtime, tiny_folder, model)
+    with WorkerProcess(runtime, threads=1) as worker:
+        answer = worker.ask(
+            "open",
+            runtime=runtime,
+            model=str(model),
+            device="cpu",
+            threads=1,
+            workload=str(tmp_path / "inputs.npz"),
+        )
+        assert answer["libraries"] == [library]
+
+
+@pytest.mark.parametrize(
+    ("runtime", "reason"),
+    [
+        ("onnx-int8", "int8 runs on the CPU only"),
+        ("onnx-fp32", "the installed onnxruntime has no CUDA"),
+        ("torch-fp32", None),
+    ],
+)
+def test_a_runtime_that_cannot_use_the_gpu_says_why(
+    monkeypatch: pytest.MonkeyPatch, runtime: str, reason: str | None
+) -> None:
+    gpu = Gpu(name="some GPU", memory_bytes=1, compute_capability=(8, 0))
+    monkeypatch.setattr("compress.runtimes.list_gpus", lambda: (gpu,))
+    monkeypatch.setattr("onnxruntime.get_available_providers", lambda: ["CPUExecutionProvider"])
+    assert why_unavailable(runtime, "cuda") == reason
+
+
+def test_padded_rows_are_as_wide_as_the_longest_and_no_wider() -> None:
+    rows = TokenizedRows(np.array([7, 8, 9], np.int32), np.array([0, 1, 1], np.int8), np.array([0, 1, 1, 3]))
+    inputs = pad_rows(rows)
+    assert inputs["input_ids"].tolist() == [[7, 0], [0, 0], [8, 9]]
+    assert inputs["attention_mask"].tolist() == [[1, 0], [0, 0], [1, 1]]
+    assert inputs["token_type_ids"].tolist() == [[0, 0], [0, 0], [1, 1]]

@@ -1,0 +1,64 @@
+"""Worker processes with a model and its inputs loaded, ready to be timed."""
+
+import tempfile
+from pathlib import Path
+from typing import Self
+
+from compress.process import WorkerProcess
+from compress.runtimes import runs_a_graph
+from compress.workload import Workload
+
+
+class Sessions:
+    """Opens workers for one workload; a context manager, because files are shared with them.
+
+    An ONNX graph is made from a model at its first use, in a process that ends before anything is timed: the
+    process that runs the graph never loads torch.
+    """
+
+    def __init__(self, workload: Workload, *, threads: int) -> None:
+        self._threads = threads
+        self._folder = tempfile.TemporaryDirectory(prefix="enc-")
+        self._scratch = Path(self._folder.name)
+        self._inputs = self._scratch / "workload.npz"
+        self._graphs: dict[tuple[Path, str], Path] = {}
+        workload.save(self._inputs)
+
+    def open(self, runtime: str, model: Path, *, device: str) -> WorkerProcess:
+        """A process that has ``model`` and all inputs in memory. The caller closes it.
+
+        Raises:
+            CheckpointError: ``model`` holds no classifier.
+            ExportError: no graph can be made of it.
+        """
+        what = f"{runtime} on {model}"
+        source = self._graph(runtime, model) if runs_a_graph(runtime) else model
+        worker = WorkerProcess(what, threads=self._threads)
+        try:
+            worker.ask(
+                "open",
+                runtime=runtime,
+                model=str(source),
+                device=device,
+                threads=self._threads,
+                workload=str(self._inputs),
+            )
+        except BaseException:
+            worker.close()
+            raise
+        return worker
+
+    def _graph(self, runtime: str, model: Path) -> Path:
+        key = (model.resolve(), runtime)
+        if key not in self._graphs:
+            target = self._scratch / f"{len(self._graphs)}.onnx"
+            with WorkerProcess(f"writing the graph of {model}", threads=self._threads) as writer:
+                writer.ask("write_graph", runtime=runtime, model=str(model), target=str(target))
+            self._graphs[key] = target
+        return self._graphs[key]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()

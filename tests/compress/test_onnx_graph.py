@@ -1,0 +1,144 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from compress import onnx_graph
+from compress.onnx_graph import graph_inputs, make_onnx, write_onnx
+from encoder.batches import Batch
+from encoder.config import EncoderConfig, HeadConfig, LayerShape
+from encoder.errors import ExportError
+from encoder.model import Classifier
+
+PRUNED = (
+    LayerShape(heads=(0, 2, 3), head_size=4, intermediate_size=24),
+    LayerShape(heads=(), head_size=4, intermediate_size=0),
+    LayerShape(heads=(1,), head_size=8, intermediate_size=5),
+)
+CHANGES = {
+    "bert": {},
+    "no types, positions from 2": {"type_vocab_size": 0, "position_offset": 2},
+    "narrow embeddings": {"embedding_size": 8},
+    "pruned": {"layers": PRUNED},
+    "pre-norm, pruned": {"norm": "pre", "layers": PRUNED},
+    "gelu_tanh": {"activation": "gelu_tanh"},
+    "relu, head relu": {"activation": "relu", "head": HeadConfig(activation="relu")},
+    "silu, head gelu": {"activation": "silu", "head": HeadConfig(activation="gelu")},
+    "sinusoidal": {"position_embedding": "sinusoidal"},
+}
+
+
+def run_both(
+    model: Classifier, mask: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32], onnxruntime.InferenceSession]:
+    random = np.random.default_rng(0)
+    feed = {
+        "input_ids": random.integers(0, model.config.vocab_size, mask.shape),
+        "attention_mask": mask,
+        "token_type_ids": random.integers(0, 2, mask.shape),
+    }
+    session = onnxruntime.InferenceSession(make_onnx(model).SerializeToString())
+    names = graph_inputs(model.config)
+    (found,) = session.run(["logits"], {name: feed[name] for name in names})
+    with torch.inference_mode():
+        batch = Batch.from_padded(*(torch.from_numpy(feed[name]) for name in onnx_graph.INPUTS))
+        expected = model(batch).numpy()
+    return found, expected, session
+
+
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
+def test_the_graph_computes_torchs_logits(
+    config_with: Callable[..., EncoderConfig],
+    classifier: Callable[..., Classifier],
+    changes: dict[str, object],
+) -> None:
+    model = classifier(config_with(**changes))
+    onnx.checker.check_model(make_onnx(model), full_check=True)
+    mask = (np.arange(11) < np.array([[11], [4], [1]])).astype(np.int64)
+    found, expected, session = run_both(model, mask)
+    assert np.ptp(expected) > 0.05
+    assert np.abs(found - expected).max() < 1e-5
+    assert tuple(node.name for node in session.get_inputs()) == graph_inputs(model.config)
+
+
+@pytest.mark.parametrize(("batch", "sequence"), [(1, 1), (3, 7), (8, 38)])
+def test_batch_and_sequence_are_free(
+    config_with: Callable[..., EncoderConfig],
+    classifier: Callable[..., Classifier],
+    batch: int,
+    sequence: int,
+) -> None:
+    found, expected, _ = run_both(classifier(config_with()), np.ones((batch, sequence), np.int64))
+    assert np.abs(found - expected).max() < 1e-5
+
+
+def test_padding_on_the_left_and_holes_in_the_mask_mean_what_they_mean_in_torch(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+) -> None:
+    mask = np.array([[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 1, 0, 0, 0]])
+    found, expected, _ = run_both(classifier(config_with()), mask)
+    assert np.abs(found - expected).max() < 1e-5
+
+
+def test_a_row_that_is_all_padding_has_the_finite_logits_of_torch(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+) -> None:
+    found, expected, _ = run_both(classifier(config_with()), np.array([[1, 1, 0], [0, 0, 0]]))
+    assert np.isfinite(found).all()
+    assert np.abs(found - expected).max() < 1e-5
+
+
+def test_padding_never_changes_a_logit(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+) -> None:
+    session = onnxruntime.InferenceSession(make_onnx(classifier(config_with())).SerializeToString())
+    ids = np.arange(1, 7)[None]
+    logits = []
+    for width in (6, 7, 30):
+        padded = np.full((1, width), 9)
+        padded[:, :6] = ids
+        mask = (np.arange(width) < 6).astype(np.int64)[None]
+        feed = {"input_ids": padded, "attention_mask": mask, "token_type_ids": np.zeros_like(padded)}
+        logits.append(session.run(None, feed)[0])
+    assert logits[1] == pytest.approx(logits[0], abs=1e-6)
+    assert logits[2] == pytest.approx(logits[0], abs=1e-6)
+
+
+def test_a_pruned_model_has_the_smaller_graph(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+) -> None:
+    full = classifier(config_with())
+    pruned = classifier(config_with(layers=PRUNED[:2]))
+    assert make_onnx(pruned).ByteSize() < make_onnx(full).ByteSize()
+
+
+def test_only_standard_operators_are_used(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+) -> None:
+    graph = make_onnx(classifier(config_with()))
+    assert {(entry.domain, entry.version) for entry in graph.opset_import} == {("", 17)}
+    assert {node.domain for node in graph.graph.node} == {""}
+
+
+def test_weights_too_large_for_one_file_go_beside_it(
+    config_with: Callable[..., EncoderConfig],
+    classifier: Callable[..., Classifier],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(onnx_graph, "MAX_BYTES_INSIDE", 10)
+    write_onnx(classifier(config_with()), tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx.data").stat().st_size > (tmp_path / "model.onnx").stat().st_size
+    onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+
+
+def test_a_file_that_cannot_be_written_is_an_export_error(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier], tmp_path: Path
+) -> None:
+    with pytest.raises(ExportError, match="cannot be written"):
+        write_onnx(classifier(config_with()), tmp_path / "no such folder" / "model.onnx")
