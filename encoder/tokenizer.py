@@ -203,10 +203,10 @@ class Tokenizer:
         both texts: gigabytes for two long documents.
         """
         text = np.array([-1 if index is None else index for index in encoding.sequence_ids])
-        positions = [np.flatnonzero(text == index) for index in (0, 1)]
-        room = limit - np.count_nonzero(text == -1)
+        first, second = np.flatnonzero(text == 0), np.flatnonzero(text == 1)
+        room = limit - int(np.count_nonzero(text == -1))
         kept = np.ones(len(text), dtype=bool)
-        for tokens, stay in zip(positions, longest_first(*map(len, positions), room), strict=True):
+        for tokens, stay in zip((first, second), longest_first(len(first), len(second), room), strict=True):
             cut = len(tokens) - stay
             kept[tokens[:cut] if self._files.truncation_side == "left" else tokens[stay:]] = False
         return kept
