@@ -72,7 +72,7 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     # A run that is told to end (by a scheduler, by `kill`) ends as with Ctrl-C: cleanly, and resumable.
-    signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, _interrupt)
     command: Any = typer.main.get_command(app)
     try:
         # Not app(): it would turn an interrupt and a closed pipe into exit codes before we see them.
@@ -91,6 +91,8 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted.\n")
         return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return DONE
 
 
