@@ -16,6 +16,8 @@ from encoder.delimited import parse_delimited
 from encoder.errors import ConfigError, did_you_mean
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
+# Examples for an error; every text encoding that Python knows can be given.
+ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252", "cp949", "euc-kr", "shift_jis", "gb18030", "big5")
 
 
 @dataclass(frozen=True)
@@ -87,22 +89,13 @@ def decode(content: bytes, *, name: str, encoding: str | None, problems: list[st
     """
     if encoding is not None:
         try:
-            codecs.lookup(encoding)
+            b"a".decode(encoding)
+        except UnicodeError:
+            pass  # an encoding of wider units
         except LookupError:
-            known = (
-                "utf-8",
-                "utf-16",
-                "latin-1",
-                "cp1252",
-                "cp949",
-                "euc-kr",
-                "shift_jis",
-                "gb18030",
-                "big5",
-            )
             raise ConfigError(
-                f"--encoding: {encoding!r} is not the name of an encoding, such as {', '.join(known)}"
-                + did_you_mean(encoding, known)
+                f"--encoding: {encoding!r} is not the name of an encoding, such as {', '.join(ENCODINGS)}"
+                + did_you_mean(encoding, ENCODINGS)
             ) from None
     elif content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         problems.append(f"{name}:1:1: not UTF-8 but UTF-16 (its byte order mark); --encoding utf-16 reads it")
@@ -243,11 +236,11 @@ def _line_and_column(text: str, position: int) -> tuple[int, int]:
     return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 
 
-# Encodings in which a run of bytes decodes only if it was meant so, with the letters that then prevail.
+# East Asian encodings, each with the first bytes of its common letters and their least second byte.
 _EAST_ASIAN = (
-    ("cp949", (("\uac00", "\ud7a3"),)),
-    ("cp932", (("\u3040", "\u30ff"), ("\u4e00", "\u9fff"))),
-    ("gb18030", (("\u4e00", "\u9fff"),)),
+    ("cp949", bytes(range(0xB0, 0xC9)), 0xA1),
+    ("cp932", bytes([*range(0x81, 0x84), *range(0x88, 0x98)]), 0x40),
+    ("gb18030", bytes([*range(0xA1, 0xA4), *range(0xB0, 0xD8)]), 0xA1),
 )
 
 
@@ -255,14 +248,17 @@ def _guess_encoding(content: bytes) -> str:
     sparse = content[:4096].count(0) > len(content[:4096]) // 4
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or sparse:
         return "utf-16"
-    for encoding, ranges in _EAST_ASIAN:
+    shares = {}
+    for encoding, leads, least in _EAST_ASIAN:
         try:
-            foreign = [letter for letter in content.decode(encoding) if letter > "\x7f"]
+            letters = [letter.encode(encoding) for letter in content.decode(encoding) if letter > "\x7f"]
         except UnicodeDecodeError:
             continue
-        fitting = sum(any(low <= letter <= high for low, high in ranges) for letter in foreign)
-        if fitting > len(foreign) / 2:
-            return encoding
+        common = sum(len(letter) == 2 and letter[0] in leads and letter[1] >= least for letter in letters)
+        shares[encoding] = common / len(letters)
+    best = max(shares, key=lambda encoding: shares[encoding], default="")
+    if best and shares[best] > 0.6:
+        return best
     try:
         content.decode("cp1252")
     except UnicodeDecodeError:

@@ -27,7 +27,7 @@ SPLIT_NAMES = {
     "dev": "validation",
     "test": "test",
 }
-_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(:[\w.-]+)?")
+_HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?(:[\w.-]+)?")
 
 
 @dataclass(frozen=True)

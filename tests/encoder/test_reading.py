@@ -12,6 +12,7 @@ from encoder.reading import Table, read_file, table_from_dataset
 
 ENGLISH = "text,label\nfine,x\nA café – “good”,y\n"
 KOREAN = "text,label\n정말 재미있는 영화,x\n별로였다,y\n"
+CHINESE = "text,label\n这部电影非常好看,x\n浪费时间,y\n"
 JAPANESE = "text,label\nとても面白い映画でした,x\n"
 
 
@@ -44,7 +45,7 @@ def test_utf8_is_read_with_and_without_a_byte_order_mark(tmp_path: Path, encodin
 
 @pytest.mark.parametrize(
     ("text", "encoding"),
-    [(ENGLISH, "cp1252"), (KOREAN, "cp949"), (JAPANESE, "cp932"), (ENGLISH, "utf-16")],
+    [(ENGLISH, "cp1252"), (KOREAN, "cp949"), (JAPANESE, "cp932"), (CHINESE, "gb18030"), (ENGLISH, "utf-16")],
 )
 def test_another_encoding_is_named_and_the_option_reads_it(tmp_path: Path, text: str, encoding: str) -> None:
     path = write(tmp_path, "f.csv", text.encode(encoding))
