@@ -124,7 +124,7 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
 
 def _translate(weights: Mapping[str, Tensor], config: EncoderConfig) -> dict[str, Tensor]:
     """Weights under standard names → under ours; pieces of a fused parameter are joined."""
-    standard = huggingface.strip_prefix(weights, config)
+    standard = huggingface.with_prefix(weights, config)
     by_name = {new: weights[old] for old, new in standard.items()}
     ours: dict[str, Tensor] = {}
     for module, parts in huggingface.parameter_names(config).items():

@@ -311,7 +311,7 @@ def modern_name(name: str) -> str:
     return name
 
 
-def strip_prefix(names: Iterable[str], config: EncoderConfig) -> dict[str, str]:
+def with_prefix(names: Iterable[str], config: EncoderConfig) -> dict[str, str]:
     """Checkpoint names → standard names: a bare encoder saved without the family's prefix gets it back."""
     prefix = _PREFIX[config.family]
     names = list(names)

@@ -99,6 +99,7 @@ class TrainingState:
 
 
 def _write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     torch.save(value, buffer)
     write_atomic(path, buffer.getbuffer().tobytes())

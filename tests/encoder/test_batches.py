@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+import torch
+
+from encoder.batches import Batch, length_sorted_batches, shuffled_batches
+
+
+def test_every_row_comes_once_an_epoch() -> None:
+    lengths = np.random.default_rng(0).integers(1, 100, 1003)
+    for epoch in range(2):
+        batches = shuffled_batches(lengths, 32, seed=0, epoch=epoch)
+        assert sorted(np.concatenate(batches)) == list(range(1003))
+        assert max(map(len, batches)) == 32
+
+
+def test_seed_and_epoch_decide_the_order() -> None:
+    lengths = np.random.default_rng(0).integers(1, 100, 500)
+
+    def order(seed: int, epoch: int) -> list[int]:
+        return list(np.concatenate(shuffled_batches(lengths, 8, seed=seed, epoch=epoch)))
+
+    assert order(0, 0) == order(0, 0)
+    assert order(0, 0) != order(0, 1)
+    assert order(0, 0) != order(1, 0)
+
+
+def test_batches_need_little_padding() -> None:
+    lengths = np.random.default_rng(0).integers(1, 500, 5000)
+    batches = shuffled_batches(lengths, 32, seed=0, epoch=0)
+    padded = sum(lengths[b].max() * len(b) for b in batches)
+    assert padded < 1.05 * lengths.sum()
+
+
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_length_sorted_batches_hold_every_row_longest_first(size: int) -> None:
+    lengths = [3, 9, 1, 9, 4]
+    order = np.concatenate(length_sorted_batches(lengths, size))
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    assert [lengths[i] for i in order] == sorted(lengths, reverse=True)
+
+
+def test_selected_rows_are_the_rows(make_rows) -> None:
+    rows = make_rows([3, 0, 5, 2])
+    picked = rows.select([2, 1, 0])
+    parts = [rows.input_ids[rows.offsets[i] : rows.offsets[i + 1]] for i in (2, 1, 0)]
+    assert np.array_equal(picked.input_ids, np.concatenate(parts))
+    assert picked.lengths.tolist() == [5, 0, 3]
+    assert np.array_equal(picked.labels, rows.labels[[2, 1, 0]])
+
+
+def test_a_batch_holds_what_its_rows_hold(make_rows) -> None:
+    rows = make_rows([3, 2])
+    batch = Batch.from_rows(rows)
+    assert batch.input_ids.tolist() == rows.input_ids.tolist()
+    assert batch.labels is not None and batch.labels.dtype == torch.int64
+    assert batch.packing.lengths.tolist() == [3, 2]

@@ -1,0 +1,204 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from encoder import checkpoint
+from encoder.checkpoint import load_classifier, read_tokenizer, resolve_model, save_classifier
+from encoder.config import LayerShape
+from encoder.errors import CheckpointError
+from encoder.model import Classifier
+from encoder.prediction import predict_logits
+from encoder.task import Task
+
+TASK = Task(kind="single_label", labels=("neg", "neutral", "pos"))
+
+
+@pytest.fixture
+def tokenizer(tiny_model: Path):
+    return read_tokenizer(tiny_model)
+
+
+@pytest.mark.parametrize("variant", ["plain", "pruned", "pre"])
+def test_a_saved_model_reloads_in_a_fresh_process_with_equal_logits(
+    make_config, make_classifier, make_rows, tokenizer, tmp_path: Path, variant: str
+) -> None:
+    uneven = (
+        LayerShape(heads=(0, 2), head_size=4, intermediate_size=5),
+        LayerShape(heads=(), head_size=4, intermediate_size=0),
+    )
+    changes = {"plain": {}, "pruned": {"layers": uneven}, "pre": {"norm": "pre"}}[variant]
+    model = make_classifier(make_config(**changes), TASK)
+    save_classifier(model, tokenizer, tmp_path)
+    rows = make_rows([5, 1, 9])
+    np.savez(tmp_path / "rows.npz", ids=rows.input_ids, types=rows.token_type_ids, offsets=rows.offsets)
+    code = (
+        "import sys, numpy as np\nfrom pathlib import Path\n"
+        "from encoder.checkpoint import load_classifier\nfrom encoder.prediction import predict_logits\n"
+        "from encoder.rows import TokenizedRows\n"
+        "folder = Path(sys.argv[1]); a = np.load(folder / 'rows.npz')\n"
+        "rows = TokenizedRows(a['ids'], a['types'], a['offsets'])\n"
+        "model = load_classifier(folder); assert model.task.labels == ('neg', 'neutral', 'pos')\n"
+        "np.save(folder / 'logits.npy', predict_logits(model, rows))\n"
+    )
+    root = Path(checkpoint.__file__).parents[1]
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=root)
+    assert np.array_equal(np.load(tmp_path / "logits.npy"), predict_logits(model, rows))
+
+
+def test_a_new_task_gets_a_new_head_and_keeps_the_encoder(make_classifier, tokenizer, tmp_path: Path) -> None:
+    model = make_classifier(task=TASK)
+    save_classifier(model, tokenizer, tmp_path)
+    same = load_classifier(tmp_path, task=TASK)
+    assert same.new_parameters == ()
+    other = load_classifier(tmp_path, task=Task(kind="regression"), seed=1)
+    assert other.new_parameters == ("head.output.weight", "head.output.bias")
+    for name, parameter in other.encoder.named_parameters():
+        assert torch.equal(parameter, model.encoder.get_parameter(name))
+
+
+def test_the_same_labels_in_another_order_are_another_task(
+    make_classifier, tokenizer, tmp_path: Path
+) -> None:
+    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
+    turned = Task(kind="single_label", labels=("pos", "neutral", "neg"))
+    assert load_classifier(tmp_path, task=turned).new_parameters != ()
+
+
+def test_half_precision_weights_become_float32(make_classifier, tokenizer, tmp_path: Path) -> None:
+    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
+    path = tmp_path / "model.safetensors"
+    save_file({name: t.half() for name, t in load_file(path).items()}, path)
+    assert {p.dtype for p in load_classifier(tmp_path).parameters()} == {torch.float32}
+
+
+def test_what_does_not_fit_is_named(make_classifier, tokenizer, tmp_path: Path) -> None:
+    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    del weights["bert.encoder.layer.0.attention.self.key.weight"]
+    weights["bert.embeddings.LayerNorm.weight"] = torch.zeros(3)
+    save_file(weights, path)
+    with pytest.raises(CheckpointError) as error:
+        load_classifier(tmp_path)
+    assert "layers.0.attention.qkv.weight are missing" in str(error.value)
+    assert "embeddings.norm.weight has shape [3], config.json says [16]" in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"not a tensor file", b""])
+def test_a_broken_weights_file_is_an_error_not_a_crash(
+    make_classifier, tokenizer, tmp_path: Path, content: bytes
+) -> None:
+    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(CheckpointError, match="weights cannot be read"):
+        load_classifier(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match="no weights found"):
+        load_classifier(tmp_path)
+
+
+def test_a_pickle_that_holds_code_is_not_run(make_classifier, tokenizer, tmp_path: Path) -> None:
+    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save({"x": Path("/")}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match="more than tensors"):
+        load_classifier(tmp_path)
+
+
+def test_an_encoder_alone_is_no_classifier(tiny_model: Path) -> None:
+    with pytest.raises(CheckpointError, match="fine-tune it first"):
+        load_classifier(tiny_model)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "config.json is missing"),
+        ("{", "not readable as JSON"),
+        ("[]", "expected a JSON object"),
+        ('{"model_type": "gpt2"}', "'gpt2' is not supported; supported are bert, roberta"),
+        ('{"model_type": "robertta"}', "did you mean 'roberta'"),
+        ("{}", "no 'model_type'"),
+        ('{"model_type": "bert"}', "the key '.*' is missing"),
+    ],
+)
+def test_a_folder_that_is_no_model_is_refused_by_what_it_lacks(tmp_path, content, message) -> None:
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    with pytest.raises(CheckpointError, match=message):
+        checkpoint.read_config(tmp_path)
+
+
+@pytest.mark.parametrize("source", ["./nowhere", "/no/such/folder", "a/b/c"])
+def test_a_path_that_does_not_exist_is_not_looked_up_on_a_hub(source: str) -> None:
+    with pytest.raises(CheckpointError, match="no such folder"):
+        resolve_model(source)
+
+
+def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").touch()
+    with pytest.raises(CheckpointError, match="is a file"):
+        resolve_model(str(tmp_path / "model.bin"))
+
+
+class FakeHub:
+    """The file layout of a hub repository, handed out from a local folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked: list[str] = []
+
+    def hf_hub_download(self, name: str, file: str) -> str:
+        self.asked.append(file)
+        if not (self.folder / file).exists():
+            raise FileNotFoundError(file)
+        return str(self.folder / file)
+
+    def snapshot_download(self, name: str, allow_patterns: list[str]) -> str:
+        self.asked += allow_patterns
+        return str(self.folder)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch) -> FakeHub:
+    fake = FakeHub(tmp_path / "repository")
+    fake.folder.mkdir()
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", fake.hf_hub_download)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fake.snapshot_download)
+    return fake
+
+
+def test_a_hub_model_is_fetched_without_pickles_where_safetensors_exist(
+    hub: FakeHub, make_classifier, tokenizer
+) -> None:
+    save_classifier(make_classifier(task=TASK), tokenizer, hub.folder)
+    folder = resolve_model("owner/model")
+    assert isinstance(load_classifier(folder), Classifier)
+    assert hub.asked[0] == "config.json" and "pytorch_model.bin" not in hub.asked
+
+
+def test_an_unsupported_hub_model_is_refused_before_its_weights_are_fetched(hub: FakeHub) -> None:
+    (hub.folder / "config.json").write_text(json.dumps({"model_type": "t5"}))
+    with pytest.raises(CheckpointError, match="'t5' is not supported"):
+        resolve_model("owner/model")
+    assert hub.asked == ["config.json"]
+
+
+def test_a_name_that_no_hub_knows_says_what_can_be_given(hub: FakeHub) -> None:
+    with pytest.raises(CheckpointError, match="not found on the model hub.*built-in: minilm-l6"):
+        resolve_model("bert-base-uncasedd")
+
+
+def test_a_tokenizer_larger_than_the_table_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+    raw = json.loads((tiny_model / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(raw | {"vocab_size": 10}))
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((tiny_model / name).read_bytes())
+    with pytest.raises(CheckpointError, match="do not belong together"):
+        read_tokenizer(tmp_path)

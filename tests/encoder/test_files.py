@@ -1,0 +1,77 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from encoder.errors import ConfigError
+from encoder.files import OutputFolder, write_atomic, write_json
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "a.txt"
+    write_atomic(path, "old")
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            write_atomic(path, "new")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_json_keeps_text_readable(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"라벨": 1})
+    assert "라벨" in (tmp_path / "a.json").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"라벨": 1}
+
+
+def test_the_folder_appears_only_when_finished(tmp_path: Path) -> None:
+    output = OutputFolder(tmp_path / "deep" / "run")
+    output.check()
+    (output.open() / "x").write_text("1")
+    assert not output.path.exists() and output.work.name == "run.unfinished"
+    output.finish()
+    assert (output.path / "x").read_text() == "1" and not output.work.exists()
+
+
+def test_what_is_there_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "model").touch()
+    (tmp_path / "file").touch()
+    (tmp_path / "half.unfinished").mkdir()
+    for name, message in [
+        ("run", "--overwrite"),
+        ("file", "a file of that name"),
+        ("half", "--resume continues"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            OutputFolder(tmp_path / name).check()
+    with pytest.raises(ConfigError, match="exclude each other"):
+        OutputFolder(tmp_path / "new", overwrite=True, resume=True).check()
+
+
+def test_an_empty_folder_is_as_good_as_none(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    output = OutputFolder(tmp_path / "run")
+    output.check()
+    output.open()
+    output.finish()
+    assert output.path.is_dir()
+
+
+def test_overwriting_replaces_the_old_folder_at_the_end_only(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "old").touch()
+    output = OutputFolder(tmp_path / "run", overwrite=True)
+    output.check()
+    (output.open() / "new").touch()
+    assert (tmp_path / "run" / "old").exists()
+    output.finish()
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    assert [p.name for p in output.path.iterdir()] == ["new"]
+
+
+def test_resuming_keeps_the_work_and_starting_again_does_not(tmp_path: Path) -> None:
+    work = OutputFolder(tmp_path / "run").open()
+    (work / "state").touch()
+    assert (OutputFolder(tmp_path / "run", resume=True).open() / "state").exists()
+    assert not (OutputFolder(tmp_path / "run", overwrite=True).open() / "state").exists()

@@ -1,0 +1,111 @@
+import pytest
+
+from encoder import huggingface
+from encoder.config import LayerShape
+from encoder.errors import CheckpointError
+from encoder.task import Task
+
+BERT = {
+    "model_type": "bert",
+    "vocab_size": 30,
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 20,
+    "max_position_embeddings": 514,
+}
+TASK = Task(kind="single_label", labels=("a", "b"), pair=True)
+
+
+def config_of(raw: dict[str, object]):
+    return huggingface.config_from_json(raw, "config.json")
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta", "camembert", "distilbert", "electra"])
+def test_config_json_survives_reading_and_writing(family: str) -> None:
+    raw = BERT | {"model_type": family, "embedding_size": 8, "pad_token_id": 1, "hidden_act": "gelu_new"}
+    if family == "distilbert":
+        raw |= {"dim": 12, "n_heads": 3, "n_layers": 2, "hidden_dim": 20, "activation": "relu"}
+    config = config_of(raw)
+    written = huggingface.config_to_json(config, TASK)
+    assert config_of(written) == config
+    assert huggingface.task_from_json(written) == TASK
+
+
+def test_what_a_family_cannot_express_is_written_as_our_own(make_config) -> None:
+    pruned = (LayerShape(heads=(1,), head_size=4, intermediate_size=3),)
+    for changes in ({"layers": pruned}, {"norm": "pre"}, {"position_embedding": "sinusoidal"}):
+        config = make_config(**changes)
+        raw = huggingface.config_to_json(config, TASK)
+        assert raw["model_type"] == "enc" and "architectures" not in raw
+        assert config_of(raw) == config
+
+
+def test_roberta_counts_positions_from_its_pad_id() -> None:
+    for pad, expected in ((None, 512), (1, 512), (3, 510), (0, 513)):
+        raw = BERT | {"model_type": "roberta"} | ({} if pad is None else {"pad_token_id": pad})
+        assert config_of(raw).max_tokens == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"position_embedding_type": "relative_key"}, "relative_key"),
+        ({"hidden_act": "mish"}, "'mish' is not supported; supported are gelu"),
+        ({"is_decoder": True}, "decoder"),
+        ({"pruned_heads": {"0": [1]}}, "pruned_heads"),
+        ({"num_attention_heads": 5}, "not a multiple"),
+        ({"vocab_size": 0}, "vocab_size: .*greater than 0"),
+    ],
+)
+def test_what_we_would_compute_wrongly_is_refused(change, message) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        config_of(BERT | change)
+
+
+def test_only_layer_norms_are_renamed_from_legacy_spellings() -> None:
+    assert huggingface.modern_name("bert.x.LayerNorm.gamma") == "bert.x.LayerNorm.weight"
+    assert huggingface.modern_name("LayerNorm.beta") == "LayerNorm.bias"
+    for name in ("head.gamma", "layer.gamma_gate", "LayerNorm.gamma.x", "encoder.beta"):
+        assert huggingface.modern_name(name) == name
+
+
+def test_none_of_our_names_can_be_mistaken_for_a_legacy_one(make_classifier) -> None:
+    for name, _ in make_classifier().named_parameters():
+        assert "gamma" not in name and "beta" not in name
+
+
+def test_a_bare_encoder_gets_its_prefix_back() -> None:
+    names = huggingface.with_prefix(["embeddings.LayerNorm.gamma", "pooler.dense.weight"], config_of(BERT))
+    assert list(names.values()) == ["bert.embeddings.LayerNorm.weight", "bert.pooler.dense.weight"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"architectures": ["BertModel"]}, None),
+        ({"architectures": None}, None),
+        (
+            {"id2label": {"1": "pos", "0": "neg"}},
+            Task(kind="single_label", labels=("neg", "pos")),
+        ),
+        ({"id2label": {"0": "LABEL_0"}}, Task(kind="regression")),
+        (
+            {"id2label": {"0": "x"}, "problem_type": "multi_label_classification"},
+            Task(kind="multi_label", labels=("x",)),
+        ),
+    ],
+)
+def test_the_task_of_a_foreign_folder_is_read_from_its_labels(raw, expected) -> None:
+    defaults = {"architectures": ["BertForSequenceClassification"]}
+    assert huggingface.task_from_json(BERT | defaults | raw) == expected
+
+
+def test_labels_keep_their_order_beyond_ten() -> None:
+    names = tuple(f"c{i}" for i in range(12))
+    raw = BERT | {
+        "architectures": ["BertForSequenceClassification"],
+        "id2label": {str(i): name for i, name in reversed(list(enumerate(names)))},
+    }
+    task = huggingface.task_from_json(raw)
+    assert task is not None and task.labels == names

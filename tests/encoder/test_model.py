@@ -1,0 +1,104 @@
+import pytest
+import torch
+
+from encoder.batches import Batch
+from encoder.config import LayerShape
+from encoder.model import Classifier, Encoder, initialise_
+
+LENGTHS = [5, 1, 17, 8, 8, 3]
+
+
+@pytest.fixture(params=["post", "pre", "sinusoidal", "uneven"])
+def model(request, make_config, make_classifier) -> Classifier:
+    changes: dict[str, dict[str, object]] = {
+        "post": {},
+        "pre": {"norm": "pre"},
+        "sinusoidal": {"position_embedding": "sinusoidal", "activation": "relu"},
+        "uneven": {
+            "layers": (
+                LayerShape(heads=(1, 3), head_size=4, intermediate_size=7),
+                LayerShape(heads=(), head_size=4, intermediate_size=24),
+                LayerShape(heads=(0, 1, 2), head_size=4, intermediate_size=0),
+            )
+        },
+    }
+    return make_classifier(make_config(**changes[request.param]))
+
+
+def test_a_row_has_the_same_logits_alone_and_in_any_batch(model, make_rows) -> None:
+    rows = make_rows(LENGTHS)
+    together = model(Batch.from_rows(rows))
+    for i in range(len(rows)):
+        alone = model(Batch.from_rows(rows.select([i])))
+        assert torch.allclose(alone[0], together[i], atol=1e-6)
+
+
+def test_padding_on_either_side_and_holes_change_nothing(model, make_rows) -> None:
+    rows = make_rows([4, 6])
+    expected = model(Batch.from_rows(rows))
+    for pattern in (["oooo....", "oooooo.."], ["....oooo", "..oooooo"], ["o.oo.o..", ".ooo.ooo"]):
+        ids, types, mask = torch.full((3, 2, 8), 7).unbind(0)
+        for row, places in enumerate(pattern):
+            slots = [i for i, c in enumerate(places) if c == "o"]
+            start, end = rows.offsets[row : row + 2]
+            ids[row, slots] = torch.from_numpy(rows.input_ids[start:end]).long()
+            types[row] = 1
+            types[row, slots] = torch.from_numpy(rows.token_type_ids[start:end]).long()
+            mask[row] = torch.tensor([c == "o" for c in places])
+        assert torch.allclose(model(Batch.from_padded(ids, mask, types)), expected, atol=1e-6)
+
+
+def test_a_row_without_tokens_gives_finite_logits_and_gradients(model, make_rows) -> None:
+    rows = make_rows([3, 0, 2])
+    logits = model.train()(Batch.from_rows(rows))
+    logits.square().sum().backward()
+    assert torch.isfinite(logits).all()
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
+    assert torch.isfinite(model.eval()(Batch.from_rows(make_rows([0, 0])))).all()
+
+
+def test_bf16_is_close_and_finite_with_heavy_padding(model, make_rows) -> None:
+    batch = Batch.from_rows(make_rows([1, 39, 1, 2, 1]))
+    expected = model(batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(batch)
+    assert torch.isfinite(logits).all()
+    assert torch.allclose(logits.float(), expected, atol=0.1 * float(expected.detach().abs().max()) + 0.05)
+
+
+def test_hidden_states_and_attentions_are_aligned(model, make_rows) -> None:
+    batch = Batch.from_rows(make_rows(LENGTHS))
+    output = model.encoder(batch, output_hidden_states=True, output_attentions=True)
+    assert len(output.hidden_states) == 4 and len(output.attentions) == 3
+    assert torch.equal(output.hidden_states[-1], output.last_hidden_state)
+    embedded = model.encoder.embeddings(batch.input_ids, batch.token_type_ids, batch.packing.positions)
+    assert torch.equal(output.hidden_states[0], embedded)
+    for weights, shape in zip(output.attentions, model.config.layers, strict=True):
+        assert weights.shape == (6, shape.num_attention_heads, 17, 17)
+
+
+def test_pre_norm_adds_what_the_sublayers_return(make_config, make_rows) -> None:
+    config = make_config(norm="pre")
+    encoder = Encoder(config).eval()
+    initialise_(encoder, config, 0)
+    with torch.no_grad():
+        for layer in encoder.layers:
+            layer.attention.output.weight.zero_()
+            layer.feed_forward.output.weight.zero_()
+    batch = Batch.from_rows(make_rows([4]))
+    output = encoder(batch, output_hidden_states=True)
+    assert encoder.final_norm is not None
+    assert torch.allclose(output.last_hidden_state, encoder.final_norm(output.hidden_states[0]), atol=1e-6)
+
+
+def test_the_seed_decides_the_initial_weights(make_config, make_classifier) -> None:
+    first, same, other = make_classifier(seed=1), make_classifier(seed=1), make_classifier(seed=2)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), same.parameters(), strict=True))
+    assert not torch.equal(first.head.dense.weight, other.head.dense.weight)
+    config = make_config()
+    initialise_(first, config, 0)
+    assert torch.equal(first.encoder.layers[0].attention_norm.weight, torch.ones(16))
+    assert (
+        abs(float(first.encoder.layers[0].attention.qkv.weight.detach().std()) - config.initializer_range)
+        < 0.02
+    )

@@ -1,0 +1,57 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from encoder.optimizer import make_optimizer, parameter_depth, parameter_groups, rate_factor
+
+
+def test_depth_counts_from_the_embeddings_to_the_head() -> None:
+    names = ["encoder.embeddings.word.weight", "encoder.layers.0.attention.qkv.weight",
+             "encoder.layers.11.feed_forward.output.bias", "head.output.weight"]  # fmt: skip
+    assert [parameter_depth(name, 12) for name in names] == [0, 1, 12, 13]
+
+
+def test_layer_decay_lowers_the_rate_towards_the_input(make_classifier) -> None:
+    parameters = dict(make_classifier().named_parameters())
+    groups = parameter_groups(parameters, num_layers=3, learning_rate=1.0, weight_decay=0.1, layer_decay=0.5)
+    rate = {id(p): group["lr"] for group in groups for p in group["params"]}
+    assert len(rate) == len(parameters)
+    for name, parameter in parameters.items():
+        assert rate[id(parameter)] == 0.5 ** (4 - parameter_depth(name, 3))
+
+
+def test_biases_norms_and_the_word_table_are_not_decayed(make_classifier) -> None:
+    parameters = dict(make_classifier().named_parameters())
+    groups = parameter_groups(parameters, num_layers=3, learning_rate=1.0, weight_decay=0.1, layer_decay=1.0)
+    decayed = {id(p) for group in groups if group["weight_decay"] for p in group["params"]}
+    for name, parameter in parameters.items():
+        plain = name.endswith((".bias", "word.weight")) or "norm" in name
+        assert (id(parameter) in decayed) != plain
+
+
+def test_an_update_is_that_of_adamw() -> None:
+    p, q = (nn.Parameter(torch.tensor([1.0, -2.0])) for _ in range(2))
+    ours = make_optimizer([{"params": [p], "lr": 0.1, "weight_decay": 0.01}])
+    theirs = torch.optim.AdamW([q], lr=0.1, weight_decay=0.01, foreach=False)
+    for _ in range(5):
+        for parameter, optimizer in ((p, ours), (q, theirs)):
+            optimizer.zero_grad()
+            parameter.pow(3).sum().backward()
+            optimizer.step()
+    assert torch.allclose(p, q, atol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
+def test_the_rate_warms_up_and_then_follows_its_schedule(schedule) -> None:
+    factors = [rate_factor(i, num_steps=100, num_warmup_steps=10, schedule=schedule) for i in range(100)]
+    assert all(0 < f <= 1 for f in factors)
+    assert factors[:11] == sorted(factors[:11]) and math.isclose(factors[10], 1.0)
+    assert factors[10:] == sorted(factors[10:], reverse=True)
+    end = {"linear": 1 / 90, "cosine": 0.5 * (1 + math.cos(math.pi * 89 / 90)), "constant": 1.0}
+    assert math.isclose(factors[-1], end[schedule])
+
+
+def test_without_warmup_the_first_step_has_the_full_rate() -> None:
+    assert rate_factor(0, num_steps=10, num_warmup_steps=0, schedule="linear") == 1.0

@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from encoder.errors import CheckpointError, ConfigError
+from encoder.training_state import STATE_FILE, EpochScores, Position, TrainingState
+
+
+def parts() -> tuple[dict[str, nn.Parameter], torch.optim.Optimizer]:
+    parameters = {"w": nn.Parameter(torch.randn(3))}
+    return parameters, torch.optim.AdamW(parameters.values(), lr=0.1)
+
+
+def test_everything_saved_comes_back(tmp_path: Path) -> None:
+    parameters, optimizer = parts()
+    parameters["w"].sum().backward()
+    optimizer.step()
+    position = Position(epoch=1, step=2, history=[EpochScores(1, 0.5, {"accuracy": 0.9})], best_epoch=1)
+    torch.manual_seed(5)
+    TrainingState(tmp_path, "run").save(position, parameters, optimizer)
+    expected = torch.rand(3)
+    others, fresh = parts()
+    assert TrainingState(tmp_path, "run").load_(others, fresh) == position
+    assert torch.equal(others["w"], parameters["w"])
+    assert torch.equal(torch.rand(3), expected)
+    assert fresh.state_dict()["state"][0]["step"] == 1
+
+
+def test_no_state_is_no_position(tmp_path: Path) -> None:
+    assert TrainingState(tmp_path, "run").load_(*parts()) is None
+
+
+def test_a_state_of_another_run_or_a_broken_file_is_refused(tmp_path: Path) -> None:
+    TrainingState(tmp_path, "run").save(Position(), *parts())
+    with pytest.raises(ConfigError, match="continues a run as it was started"):
+        TrainingState(tmp_path, "other").load_(*parts())
+    path = tmp_path / STATE_FILE
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        TrainingState(tmp_path, "run").load_(*parts())
+
+
+def test_removing_leaves_nothing(tmp_path: Path) -> None:
+    state = TrainingState(tmp_path, "run")
+    parameters, optimizer = parts()
+    state.save(Position(), parameters, optimizer)
+    state.save_best(parameters)
+    state.remove()
+    assert list(tmp_path.iterdir()) == []
