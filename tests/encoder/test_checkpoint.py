@@ -191,7 +191,7 @@ def test_an_unsupported_hub_model_is_refused_before_its_weights_are_fetched(hub:
 
 
 def test_a_name_that_no_hub_knows_says_what_can_be_given(hub: FakeHub) -> None:
-    with pytest.raises(CheckpointError, match="not found on the model hub.*built-in: minilm-l6"):
+    with pytest.raises(CheckpointError, match=r"not found on the model hub.*built-in: minilm-l6"):
         resolve_model("bert-base-uncasedd")
 
 
