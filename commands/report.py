@@ -68,14 +68,14 @@ def show_data(report: "DataReport", console: "Console") -> None:
     """What was read, and everything about it that the user may want to mend."""
     columns = ", ".join(f"{role} from {name!r}" for role, name in report.columns.items())
     for line in (report.task, f"Columns: {columns}." if columns else "", *report.notes):
-        _print_indented(console, line)
+        print_indented(console, line)
     console.print(_splits_table(report.splits))
     for name, split in report.splits.items():
         for line in _remarks(split):
-            _print_indented(console, f"{name}: {line}")
+            print_indented(console, f"{name}: {line}")
     for overlap in report.overlaps:
         conflicts = f", {overlap.conflicts:,} of them with another label" if overlap.conflicts else ""
-        _print_indented(
+        print_indented(
             console,
             f"{overlap.rows:,} rows of {overlap.second} are also in {overlap.first}{conflicts}: "
             f"scores on {overlap.second} count them",
@@ -89,7 +89,7 @@ def show_result(result: Result, console: "Console") -> None:
     if result.latency:
         console.print(_latency_table(result.latency))
         for line in _latency_remarks(result.latency):
-            _print_indented(console, line)
+            print_indented(console, line)
         console.print()
     console.print(_facts_table(_facts(result)))
 
@@ -118,6 +118,11 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def scores_line(scores: Mapping[str, float | None]) -> str:
+    """``accuracy 0.9730, macro F1 0.9721, MCC 0.9662``."""
+    return ", ".join(f"{METRIC_TITLES.get(name, name)} {number(value)}" for name, value in scores.items())
 
 
 def _table(*columns: str, title: str = "") -> "Table":
@@ -262,7 +267,8 @@ def _facts_table(facts: Iterable[tuple[str, str]]) -> "Table":
     return table
 
 
-def _print_indented(console: "Console", text: str) -> None:
+def print_indented(console: "Console", text: str) -> None:
+    """Each line of ``text`` with two blanks before it and before what it wraps into."""
     from rich.padding import Padding
     from rich.text import Text
 
