@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from encoder.errors import CheckpointError, DataError
+from encoder.errors import CheckpointError, DataError, did_you_mean
 from encoder.reading import FORMATS, Table, read_file, table_from_dataset
 from encoder.splits import content_key, cut_rows
 
@@ -127,15 +127,34 @@ def _read_hub(source: str, single_split: str) -> SourceTables:
     import datasets
 
     name, _, configuration = source.partition(":")
+    offline = datasets.config.HF_HUB_OFFLINE
     try:
+        # Without network the library would retry for half a minute; what is in its cache loads at once.
+        datasets.config.HF_HUB_OFFLINE = offline or not _hub_answers(name)
         loaded = datasets.load_dataset(name, configuration or None)
     except Exception as error:  # likewise
         raise DataError(
             f"{source}: no such file or folder here, and as a data set of the hub it cannot be loaded: "
-            f"{_first_line(error)} (built-in: {', '.join(BUILTIN_DATA)}; of several configurations "
-            "choose one by name:configuration)"
+            f"{_first_line(error)} (built-in is {', '.join(BUILTIN_DATA)}; where a data set has several "
+            f"configurations, choose by name:configuration){did_you_mean(source, BUILTIN_DATA)}"
         ) from error
+    finally:
+        datasets.config.HF_HUB_OFFLINE = offline
     return _from_loaded(loaded, source, single_split)
+
+
+def _hub_answers(name: str) -> bool:
+    """Whether the hub can be reached. Raises its error if it can and has no data set ``name``."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        HfApi().dataset_info(name, timeout=10)
+    except HfHubHTTPError:
+        raise
+    except Exception:  # of whichever HTTP client is in use
+        return False
+    return True
 
 
 def _from_loaded(loaded: Any, name: str, single_split: str) -> SourceTables:

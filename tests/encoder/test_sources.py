@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import huggingface_hub
 import pytest
 
 from encoder import sources
@@ -84,6 +85,7 @@ def test_a_hub_name_is_loaded_with_its_configuration(monkeypatch: pytest.MonkeyP
         asked.append(arguments)
         return datasets.DatasetDict({"train": dataset, "test": dataset})
 
+    monkeypatch.setattr(sources, "_hub_answers", lambda name: True)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     assert list(read_source("nyu-mll/glue:mrpc").tables) == ["train", "test"]
     assert read_source("imdb").tables["test"].where(0) == "imdb[test]: row 1"
@@ -92,14 +94,22 @@ def test_a_hub_name_is_loaded_with_its_configuration(monkeypatch: pytest.MonkeyP
 
 def test_without_network_the_error_names_all_that_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     def load_dataset(*_: Any) -> None:
-        raise ConnectionError("Couldn't reach 'imdb' on the Hub\nlong story")
+        assert datasets.config.HF_HUB_OFFLINE
+        raise ConnectionError("Couldn't reach 'bbc_news' on the Hub\nlong story")
 
+    def dataset_info(*_: Any, **__: Any) -> None:
+        raise OSError("no network")
+
+    offline = datasets.config.HF_HUB_OFFLINE
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", dataset_info)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     with pytest.raises(
         DataError,
-        match=r"imdb: no such file or folder here, .* Couldn't reach 'imdb' on the Hub \(built-in: bbc-news",
+        match=r"bbc_news: no such file or folder here, .* Couldn't reach 'bbc_news' on the Hub \(built-in is "
+        r"bbc-news; .*; did you mean 'bbc-news'\?",
     ):
-        read_source("imdb")
+        read_source("bbc_news")
+    assert offline == datasets.config.HF_HUB_OFFLINE
 
 
 def test_missing_packages_of_the_built_in_sources_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
