@@ -197,10 +197,10 @@ class Tokenizer:
         )
 
     def _kept_tokens(self, encoding: tokenizers.Encoding, limit: int) -> NDArray[np.bool_]:
-        """Which tokens of a row that is too long stay: the special ones, and of the texts what fits beside them.
+        """Which tokens of a row that is too long stay: the special ones, and of the texts what fits beside.
 
-        The library's own truncation also builds all that it cuts off, for a pair as the product of the pieces of
-        both texts: gigabytes for two long documents.
+        The library's own truncation also builds all that it cuts off, for a pair as the product of the pieces
+        of both texts: gigabytes for two long documents.
         """
         text = np.array([-1 if index is None else index for index in encoding.sequence_ids])
         first, second = np.flatnonzero(text == 0), np.flatnonzero(text == 1)
