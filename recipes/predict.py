@@ -107,7 +107,7 @@ def _predict_chunks(
             for row, output in zip(chunk, outputs.tolist(), strict=True)
         ]
     if total.rows_cut:
-        observer.note(describe_cut({"": total}, max_length))
+        observer.note(describe_cut({"given": total}, max_length))
 
 
 def _prediction(task: Task, row: Row, output: Sequence[float], threshold: float) -> Prediction:

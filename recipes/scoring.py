@@ -68,8 +68,8 @@ def score_split(
 def describe_cut(encoded: Mapping[str, Encoded], max_length: int) -> str:
     """A sentence on what was cut; each split that lost something with its share of rows and tokens."""
     parts = [
-        f"{name} {stats.rows_cut:,} of {stats.rows:,} rows ({stats.rows_cut / stats.rows:.1%}), "
-        f"{stats.tokens_lost / (stats.tokens + stats.tokens_lost):.1%} of the tokens"
+        f"{stats.rows_cut:,} of {stats.rows:,} {name} rows ({stats.rows_cut / stats.rows:.1%}), "
+        f"{stats.tokens_lost / (stats.tokens + stats.tokens_lost):.1%} of their tokens"
         for name, stats in encoded.items()
         if stats.rows_cut
     ]

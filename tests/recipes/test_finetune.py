@@ -190,7 +190,7 @@ def test_cut_texts_are_counted_and_said(options):
     encoded = result.data.encoded["train"]
     assert encoded.rows_cut > 0
     assert encoded.tokens_lost > 0
-    assert any(f"Cut at 6 tokens: train {encoded.rows_cut} of 80 rows" in note for note in result.notes)
+    assert any(f"Cut at 6 tokens: {encoded.rows_cut} of 80 train rows" in note for note in result.notes)
     assert result.model.max_length == 6
 
 

@@ -1,0 +1,126 @@
+"""Claims about the command as a process: what it imports, where it writes, how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from commands.app import run
+
+MAIN = "import sys; from commands.app import main; main()"
+# Runs a command line, then says on stdout which heavy libraries were imported for it.
+SPY = """
+import sys
+from commands.app import run
+code = run(sys.argv[1:])
+heavy = ("torch", "datasets", "evaluate", "onnxruntime")
+print("HEAVY", code, [name for name in heavy if name in sys.modules])
+"""
+
+
+def enc(*arguments, script=MAIN, **options):
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True, **options
+    )
+
+
+@pytest.mark.parametrize("command", [[], ["finetune"], ["evaluate"], ["predict"]])
+def test_help_leaves_torch_alone_and_has_no_cut_words(command):
+    done = enc(*command, "--help", script=SPY)
+    assert done.stdout.endswith("HEAVY 0 []\n")
+    assert "…" not in done.stdout
+
+
+def test_help_takes_less_than_half_a_second_of_work():
+    def seconds():
+        # Processor time, so that what else the machine is busy with does not count.
+        before = os.times()
+        assert enc("--help").returncode == 0
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    assert min(seconds() for _ in range(5)) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["finetune", "--epochs", "3"],
+            "--epochs is not an option of enc finetune; did you mean --num-epochs?",
+        ),
+        (["finetune", "--batchsize", "3"], "did you mean --batch-size?"),
+        (["finetune", "--freeze-layers"], "--freeze-layers"),
+        (["finetune", "--num-epochs", "many"], "--num-epochs is 'many'; expected a whole number above 0"),
+        (["evaluate", "runs/x"], "--data is missing"),
+        (["predict"], "MODEL is missing"),
+        (["predict", "runs/x", "text", "--format", "cvs"], "did you mean 'csv'?"),
+        (["finetuen"], "finetune"),
+    ],
+)
+def test_mistyped_command_line_fails_before_torch_is_imported(arguments, message):
+    done = enc(*arguments, script=SPY)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == "HEAVY 2 []\n"
+
+
+def test_no_arguments_show_the_help(capsys):
+    assert run([]) == 0
+    assert "finetune" in capsys.readouterr().out
+
+
+def test_version_is_one_line(capsys):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == "enc 0.1.0\n"
+
+
+def test_mistake_in_the_data_is_a_message_without_traceback(tiny_model, tmp_path, capsys):
+    (tmp_path / "data.csv").write_text("text,lable\nfine,1\n")
+    arguments = ["--model", tiny_model, "--data", tmp_path / "data.csv", "--output", tmp_path / "out"]
+    assert run(["finetune", *map(str, arguments)]) == 2
+    shown = capsys.readouterr()
+    assert "text, lable" in shown.err
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
+
+
+def test_bug_shows_its_traceback(monkeypatch):
+    monkeypatch.setattr("recipes.evaluate.evaluate", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(["evaluate", "model", "--data", "data.csv"])
+
+
+def test_reader_that_leaves_is_no_error(finetuned):
+    lines = "the film was good\n" * 3000
+    done = subprocess.run(
+        f"{sys.executable} -c '{MAIN}' predict {finetuned} 2>{finetuned}.err | head -n 1",
+        shell=True,
+        input=lines,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.count("\n") == 1
+    assert finetuned.with_name(finetuned.name + ".err").read_text() == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_told_to_stop_a_run_says_how_to_continue_and_does(number, tiny_model, reviews, tmp_path):
+    options = ["finetune", "--model", tiny_model, "--data", reviews, "--output", tmp_path / "out"]
+    options += ["--num-epochs", 2000, "--no-latency"]
+    command = [sys.executable, "-c", MAIN, *map(str, options)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not any("epoch 2/" in line for line in iter(process.stderr.readline, "")):
+        pass
+    os.kill(process.pid, number)
+    _, stderr = process.communicate()
+    assert process.returncode == 130
+    assert "--resume" in stderr
+    assert "Traceback" not in stderr
+    assert not (tmp_path / "out").exists()
+    changed = enc(*options[:-3], "--num-epochs", 1, "--no-latency", "--resume")
+    assert changed.returncode == 2
+    assert "num_epochs: 2000 then, 1 now" in changed.stderr

@@ -1,0 +1,99 @@
+"""Claims about options made from a config."""
+
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from commands.app import app
+from commands.options import build_config
+from encoder.errors import ConfigError
+from recipes.evaluate_config import EvaluateConfig
+from recipes.finetune_config import FinetuneConfig
+from recipes.predict_config import PredictConfig
+
+NEEDED = {"model": "m", "data": "d", "output": "o"}
+
+
+@pytest.mark.parametrize(
+    ("command", "config"),
+    [("finetune", FinetuneConfig), ("evaluate", EvaluateConfig), ("predict", PredictConfig)],
+)
+def test_every_field_is_an_option_with_a_sentence_and_a_panel(command, config):
+    parameters = {parameter.name: parameter for parameter in get_command(app).commands[command].params}
+    for name, field in config.model_fields.items():
+        assert name in parameters
+        assert field.description.endswith("."), name
+        assert parameters[name].rich_help_panel, name
+        assert parameters[name].help.startswith(field.description)
+
+
+def test_typed_text_becomes_typed_values():
+    given = {"num_epochs": "5", "learning_rate": "3e-5", "freeze": ["a.*", "b"], "latency": False}
+    config = build_config(FinetuneConfig, NEEDED | given)
+    assert (config.num_epochs, config.learning_rate, config.freeze) == (5, 3e-5, ("a.*", "b"))
+    assert config.latency is False
+    assert config.output == Path("o")
+
+
+def test_all_mistakes_are_told_at_once_in_the_words_they_were_typed_in(tmp_path):
+    file = tmp_path / "train.toml"
+    file.write_text('num_epoch = 2\nbatch_size = "x"\nschedule = "liner"\n[training]\nseed = 1\n')
+    with pytest.raises(ConfigError) as caught:
+        build_config(FinetuneConfig, {"warmup_ratio": "2", "model": "m", "data": "d"}, file)
+    assert set(str(caught.value).splitlines()) == {
+        f"{file}: unknown key 'num_epoch'; did you mean 'num_epochs'?",
+        next(line for line in str(caught.value).splitlines() if "'training'" in line),
+        f"{file}: batch_size is 'x'; expected a whole number above 0",
+        f"{file}: schedule is 'liner'; expected one of linear, cosine, constant; did you mean 'linear'?",
+        "--warmup-ratio is '2'; expected a number at least 0 and at most 1",
+        next(line for line in str(caught.value).splitlines() if line.startswith("--output is missing")),
+    }
+
+
+def test_command_line_wins_over_the_file(tmp_path):
+    file = tmp_path / "train.toml"
+    file.write_text("num_epochs = 7\nbatch_size = 4\nfreeze = ['a', 'b']\noverwrite = true\n")
+    config = build_config(FinetuneConfig, NEEDED | {"num_epochs": "2"}, file)
+    assert (config.num_epochs, config.batch_size, config.freeze) == (2, 4, ("a", "b"))
+    assert config.overwrite is True
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("num_epochs = ", "not a TOML file"), ("learning-rate = 1e-5", "did you mean 'learning_rate'")],
+)
+def test_file_that_is_wrong_says_so(tmp_path, text, message):
+    file = tmp_path / "train.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        build_config(FinetuneConfig, NEEDED, file)
+
+
+def test_file_that_is_not_there_says_so():
+    with pytest.raises(ConfigError, match=r"--config nowhere.toml: cannot be read: No such file"):
+        build_config(FinetuneConfig, NEEDED, Path("nowhere.toml"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"freeze_layers": "1", "train_last": "1"}, "--freeze-layers and --train-last both say"),
+        ({"train_last": "1", "train_classifier_only": True}, "--train-last and --train-classifier-only"),
+        ({"overwrite": True, "resume": True}, "--overwrite starts again and --resume continues"),
+        ({"text_column": "a", "text_pair_column": "a"}, "--text-column and --text-pair-column are both 'a'"),
+        ({"label_separator": ",", "task": "regression"}, "--label-separator is for several labels a row"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(given, message):
+    with pytest.raises(ConfigError, match=message):
+        build_config(FinetuneConfig, NEEDED | given)
+
+
+def test_other_tools_names_are_answered_with_ours(tmp_path):
+    file = tmp_path / "train.toml"
+    file.write_text("lr = 1e-5\nnum_train_epochs = 3\nmax_seq_length = 128\n")
+    with pytest.raises(ConfigError) as caught:
+        build_config(FinetuneConfig, NEEDED, file)
+    for name in ("learning_rate", "num_epochs", "max_length"):
+        assert f"did you mean {name!r}?" in str(caught.value)

@@ -1,0 +1,87 @@
+"""Claims about what `enc predict` prints."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from commands.app import run
+
+TEXTS = ["the film was good great lovely", 'a "dull", poor, awful story', "", "лучший 영화 ✨"]
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def put(content: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return put
+
+
+def predict(capsys, *arguments):
+    assert run(["predict", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def test_arguments_file_and_stdin_give_the_same_lines(finetuned, tmp_path, stdin, capsys):
+    from_arguments = predict(capsys, finetuned, *TEXTS)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    from_file = predict(capsys, finetuned, "--input", tmp_path / "texts.txt")
+    stdin("\ufeff{}\r\n".format("\r\n".join(TEXTS)).encode())
+    from_stdin = predict(capsys, finetuned)
+    assert from_arguments == from_file == from_stdin
+    rows = [json.loads(line) for line in from_arguments.splitlines()]
+    assert [row["text"] for row in rows] == TEXTS
+    assert [row["label"] for row in rows[:2]] == ["pos", "neg"]
+    for row in rows:
+        assert set(row) == {"text", "label", "probability", "probabilities"}
+        assert sum(row["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_csv_is_read_back_with_the_texts_as_they_were(finetuned, tmp_path, capsys):
+    with (tmp_path / "in.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "text"], *enumerate([*TEXTS[:2], "two\nlines good"])])
+    out = predict(capsys, finetuned, "--input", tmp_path / "in.csv", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out, newline="")))
+    assert [row["text"] for row in rows] == [*TEXTS[:2], "two\nlines good"]
+    assert list(rows[0]) == ["text", "label", "probability_neg", "probability_pos"]
+    assert rows[0]["label"] == "pos"
+
+
+def test_table_that_is_piped_has_whole_texts_and_no_colour(finetuned, capsys):
+    text = "good " * 100 + "end"
+    out = predict(capsys, finetuned, text, "--format", "table")
+    assert "\x1b" not in out
+    assert "…" not in out
+    assert out.count("good") == 100
+
+
+def test_texts_that_are_cut_are_counted_on_stderr(finetuned, capsys):
+    assert run(["predict", str(finetuned), "good " * 100, "bad"]) == 0
+    assert "Cut at 64 tokens: 1 of 2 given rows (50.0%)" in capsys.readouterr().err
+
+
+def test_pairs_come_in_twos_or_with_a_tab(finetuned, stdin, capsys):
+    by_place = predict(capsys, finetuned, "--pair", "good", "film", "bad", "plot")
+    stdin(b"good\tfilm\nbad\tplot\n")
+    assert predict(capsys, finetuned, "--pair") == by_place
+    first = json.loads(by_place.splitlines()[0])
+    assert (first["text"], first["text_pair"]) == ("good", "film")
+    assert run(["predict", str(finetuned), "--pair", "good"]) == 2
+    assert "1 texts; the model takes pairs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"good\nb\xe4d\n", "stdin:2:2: not UTF-8"), (b"good\n", "stdin:1: no tab")],
+)
+def test_broken_line_is_named(finetuned, stdin, content, message, capsys):
+    stdin(content)
+    assert run(["predict", str(finetuned), *(["--pair"] if "tab" in message else [])]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_encoder_without_a_classifier_is_refused(tiny_model, capsys):
+    assert run(["predict", str(tiny_model), "good"]) == 2
+    assert "without a classifier; fine-tune it first" in capsys.readouterr().err
