@@ -109,8 +109,11 @@ def read_tokenizer_folder(folder: Path) -> TokenizerFolder:
     _check_unknown_words(backend, folder)
 
     inputs = config.get("model_input_names")
-    if inputs is None:
-        uses_token_types = tokenizer_class not in ROBERTA_CLASSES and family != "distilbert"
+    if model_config.get("type_vocab_size", 2) < 2 or family == "distilbert":
+        # A model without a second segment, whatever its tokenizer says: klue/roberta uses BERT's.
+        uses_token_types = False
+    elif inputs is None:
+        uses_token_types = tokenizer_class not in ROBERTA_CLASSES
     else:
         uses_token_types = "token_type_ids" in inputs
     extra = _extra_tokens(config, special_map)
@@ -165,7 +168,7 @@ def _from_vocab(
     if tokenizer_class and tokenizer_class not in BERT_CLASSES:
         raise CheckpointError(
             f"{path.parent}: its {VOCAB_FILE} belongs to a {tokenizer_class}, which enc cannot rebuild from "
-            f"the vocabulary alone. {_how_to_convert(path.parent)}"
+            f"the vocabulary alone: {_how_to_convert(path.parent, path.parent)}"
         )
     try:
         model = WordPiece.from_file(str(path), unk_token=unk_token)
@@ -311,12 +314,16 @@ def _nothing_to_read(folder: Path) -> str:
     foreign = [name for name in FOREIGN_FILES if (folder / name).is_file()]
     if foreign:
         found = ", ".join(foreign)
-        return f"{folder}: has {found} but no {TOKENIZER_FILE}, which enc needs. {_how_to_convert(folder)}"
-    return f"{folder}: no tokenizer; expected {TOKENIZER_FILE} or {VOCAB_FILE}, with {CONFIG_FILE}"
-
-
-def _how_to_convert(folder: Path) -> str:
+        how = _how_to_convert(folder, folder)
+        return f"{folder}: has {found} but no {TOKENIZER_FILE}, which enc needs: {how}"
     return (
-        f"Make a {TOKENIZER_FILE} once, where Transformers is installed: "
-        f"AutoTokenizer.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+        f"{folder}: no tokenizer; expected {TOKENIZER_FILE} or {VOCAB_FILE}, with {CONFIG_FILE}. If the model "
+        f"has a tokenizer in another format: {_how_to_convert('MODEL', folder)}"
+    )
+
+
+def _how_to_convert(source: Path | str, folder: Path) -> str:
+    return (
+        f"make a {TOKENIZER_FILE} once, where Transformers is installed: "
+        f"AutoTokenizer.from_pretrained({str(source)!r}).save_pretrained({str(folder)!r})"
     )

@@ -279,6 +279,14 @@ def test_pad_id_that_shifts_positions_is_refused(tmp_path: Path) -> None:
         load_tokenizer(folder, max_tokens=64, pad_token_id=3)
 
 
+def test_model_with_one_segment_gets_one_segment_whatever_its_tokenizer_says(tmp_path: Path) -> None:
+    # klue/roberta: a RoBERTa with BERT's tokenizer.
+    folder = save_json(wordpiece(), write_folder(tmp_path / "model", "roberta", BERT_CONFIG))
+    (folder / "config.json").write_text(json.dumps({"model_type": "roberta", "type_vocab_size": 1}))
+    rows, _ = load_tokenizer(folder, max_tokens=64, pad_token_id=0).encode(["fox"], ["dog"])
+    assert not rows.token_type_ids.any()
+
+
 def test_pad_id_that_changes_nothing_is_accepted(tmp_path: Path) -> None:
     # multilingual-e5-small: BERT positions, the tokenizer pads with 1, config.json says 0.
     load_tokenizer(FOLDERS["unigram, bert"](tmp_path / "model"), max_tokens=64, pad_token_id=0)
