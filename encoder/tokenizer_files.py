@@ -78,9 +78,11 @@ def read_tokenizer_folder(folder: Path) -> TokenizerFolder:
 
     Raises ``CheckpointError`` when there is none, or none that can be read without other libraries.
     """
-    config = _read_json(folder / CONFIG_FILE)
+    # null means: as if not said
+    config = {key: value for key, value in _read_json(folder / CONFIG_FILE).items() if value is not None}
     model_config = _read_json(folder / "config.json")
-    special_map = {} if "added_tokens_decoder" in config else _read_json(folder / "special_tokens_map.json")
+    special_map = {} if config.get("added_tokens_decoder") else _read_json(folder / "special_tokens_map.json")
+    _check_settings(config, folder)
     family: str | None = model_config.get("model_type")
     tokenizer_class = config.get("tokenizer_class") or model_config.get("tokenizer_class")
     tokenizer_class = (tokenizer_class or CLASS_OF_FAMILY.get(family or "", "")).removesuffix("Fast")
@@ -109,7 +111,7 @@ def read_tokenizer_folder(folder: Path) -> TokenizerFolder:
     _check_unknown_words(backend, folder)
 
     inputs = config.get("model_input_names")
-    if model_config.get("type_vocab_size", 2) < 2 or family == "distilbert":
+    if model_config.get("type_vocab_size") in (0, 1) or family == "distilbert":
         # A model without a second segment, whatever its tokenizer says: klue/roberta uses BERT's.
         uses_token_types = False
     elif inputs is None:
@@ -126,7 +128,7 @@ def read_tokenizer_folder(folder: Path) -> TokenizerFolder:
         special_tokens=special_tokens,
         settings=settings,
         model_max_length=int(length) if length and 0 < length < LARGEST_SANE_LENGTH else None,
-        truncation_side=config.get("truncation_side") or "right",
+        truncation_side=config.get("truncation_side", "right"),
         uses_token_types=uses_token_types,
         family=family,
         notes=tuple(notes),
@@ -144,6 +146,30 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise CheckpointError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content
+
+
+def _check_settings(config: Mapping[str, Any], folder: Path) -> None:
+    """Refuse settings of a type that nothing can be done with, all at once."""
+    expected: dict[str, tuple[type, ...]] = {
+        "tokenizer_class": (str,),
+        "do_lower_case": (bool,),
+        "strip_accents": (bool,),
+        "tokenize_chinese_chars": (bool,),
+        "add_prefix_space": (bool,),
+        "model_max_length": (int, float),
+        "model_input_names": (list,),
+        "added_tokens_decoder": (dict,),
+    }
+    problems = [
+        f"{folder / CONFIG_FILE}: {key} is {config[key]!r}; expected {' or '.join(t.__name__ for t in types)}"
+        for key, types in expected.items()
+        if key in config and not isinstance(config[key], types)
+    ]
+    if config.get("truncation_side", "right") not in ("left", "right"):
+        side = config["truncation_side"]
+        problems.append(f"{folder / CONFIG_FILE}: truncation_side is {side!r}; expected left or right")
+    if problems:
+        raise CheckpointError.from_problems(problems)
 
 
 def _default_tokens(tokenizer_class: str) -> dict[str, str]:
@@ -317,8 +343,8 @@ def _nothing_to_read(folder: Path) -> str:
         how = _how_to_convert(folder, folder)
         return f"{folder}: has {found} but no {TOKENIZER_FILE}, which enc needs: {how}"
     return (
-        f"{folder}: no tokenizer; expected {TOKENIZER_FILE} or {VOCAB_FILE}, with {CONFIG_FILE}. If the model "
-        f"has a tokenizer in another format: {_how_to_convert('MODEL', folder)}"
+        f"{folder}: no tokenizer; expected {TOKENIZER_FILE} or {VOCAB_FILE}, with {CONFIG_FILE}. If the "
+        f"model has a tokenizer in another format: {_how_to_convert('MODEL', folder)}"
     )
 
 

@@ -334,3 +334,24 @@ def test_vocabulary_without_its_special_tokens_is_refused(tmp_path: Path) -> Non
     (folder / "vocab.txt").write_text("[PAD]\n[CLS]\n[SEP]\na\nb\n")
     with pytest.raises(CheckpointError, match="cannot encode an unknown word"):
         ours(folder)
+
+
+def test_settings_of_the_wrong_type_are_refused_all_at_once(tmp_path: Path) -> None:
+    config = BERT_CONFIG | {"model_max_length": "512", "do_lower_case": "yes", "truncation_side": "middle"}
+    folder = save_json(wordpiece(), write_folder(tmp_path / "model", "bert", config))
+    with pytest.raises(CheckpointError) as error:
+        ours(folder)
+    assert [line.split(": ", 1)[1] for line in str(error.value).splitlines()] == [
+        "do_lower_case is 'yes'; expected bool",
+        "model_max_length is '512'; expected int or float",
+        "truncation_side is 'middle'; expected left or right",
+    ]
+
+
+def test_settings_that_are_null_mean_the_default(tmp_path: Path) -> None:
+    nulls = dict.fromkeys(["model_max_length", "truncation_side", "do_lower_case", "pad_token"])
+    folder = save_json(wordpiece(), write_folder(tmp_path / "model", "bert", BERT_CONFIG | nulls))
+    tokenizer = ours(folder)
+    assert tokenizer.max_length == 64
+    assert tokenizer.pad_token_id == 0
+    assert len(tokenizer.encode(["fox"])[0]) == 1
