@@ -1,1 +1,14 @@
-"""What a transformer encoder is; how one is loaded, trained and judged."""
+"""What a transformer encoder is; how one is loaded, trained and judged.
+
+The encoder: ``config`` (its shape, layer by layer), ``embeddings``, ``attention``, ``feedforward``, ``linear``,
+``dropout``, put together in ``model``; ``packing`` (tokens end to end instead of padding) and ``batches``.
+Its files: ``checkpoint`` (model folders), ``huggingface`` (all that is spelt as Hugging Face spells it),
+``tokenizer`` and ``tokenizer_files``, ``files`` (written whole or not at all).
+
+The data: ``data`` (``read_data``: a source → splits, task, report), on top of ``sources``, ``reading`` and
+``delimited`` (files), ``columns``, ``cells``, ``labels`` and ``label_names``, ``splits``, ``data_report``;
+``texts`` (without labels, for prediction); ``task`` and ``rows`` (what training sees of it all).
+
+Training: ``training``, ``training_state`` (resuming), ``optimizer``, ``losses``, ``freezing``,
+``compact_vocabulary``; then ``prediction`` and ``metrics``. What can go wrong is in ``errors``.
+"""

@@ -59,3 +59,28 @@ def test_package_init_is_a_map_without_imports(package):
     source = (ROOT / package / "__init__.py").read_text()
     assert source.startswith('"""')
     assert not re.search(r"^\s*(import|from)\s", source.split('"""', 2)[2], re.MULTILINE)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_readme_has_a_line_for_every_module(package):
+    tree = (ROOT / "README.md").read_text().split("## The tree")[1].split("## Tests")[0]
+    modules = {path.name for path in (ROOT / package).glob("*.py")} - {"__init__.py"}
+    section = tree.split(f"\n{package}/", 1)[1]
+    section = re.split(r"\n[a-z]+/", section)[0]
+    assert set(re.findall(r"^  ([a-z_]+\.py) ", section, re.MULTILINE)) == modules
+
+
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=lambda page: page.name
+)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("command", ["finetune", "evaluate", "predict"])
+def test_every_command_has_its_recipe_its_test_and_its_page(command):
+    for folder in ("commands", "recipes"):
+        assert (ROOT / folder / f"{command}.py").exists()
+        assert (ROOT / "tests" / folder / f"test_{command}.py").exists()
+    assert (ROOT / "docs" / f"{command}.md").exists()

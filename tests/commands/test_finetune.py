@@ -1,8 +1,7 @@
-"""Claims about what `enc finetune` and `enc evaluate` print."""
+"""Claims about what `enc finetune` prints."""
 
 import json
 import re
-import shutil
 
 from commands.app import run
 
@@ -13,13 +12,6 @@ def test_json_is_all_that_is_on_stdout_and_equals_run_json(finetuned, tiny_model
     shown = capsys.readouterr()
     assert json.loads(shown.out) == json.loads((finetuned / "run.json").read_text())
     assert "is finished; there is nothing to resume" in shown.err
-
-
-def test_json_of_evaluate_is_a_result(finetuned, reviews, capsys):
-    assert run(["evaluate", str(finetuned), "--data", str(reviews), "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["command"] == "evaluate"
-    assert result["scores"] == {"test": json.loads((finetuned / "run.json").read_text())["scores"]["test"]}
 
 
 def test_run_tells_what_it_read_froze_trained_and_wrote(tiny_model, reviews, tmp_path, capsys):
@@ -40,26 +32,3 @@ def test_run_tells_what_it_read_froze_trained_and_wrote(tiny_model, reviews, tmp
         assert "\x1b" not in text
         assert "…" not in text
         assert all(line == line.rstrip() for line in text.splitlines())
-
-
-def test_labels_in_another_order_score_the_same(finetuned, reviews, tmp_path, capsys):
-    lines = (reviews / "test.csv").read_text().splitlines()
-    (tmp_path / "sorted.csv").write_text("\n".join([lines[0], *sorted(lines[1:], reverse=True)]) + "\n")
-    shutil.copy(reviews / "test.csv", tmp_path / "as-is.csv")
-    scores = []
-    for name in ("sorted.csv", "as-is.csv"):
-        assert run(["evaluate", str(finetuned), "--data", str(tmp_path / name), "--json"]) == 0
-        scores.append(json.loads(capsys.readouterr().out)["scores"])
-    assert scores[0] == scores[1]
-
-
-def test_label_the_model_does_not_know_is_refused_with_its_line(finetuned, tmp_path, capsys):
-    (tmp_path / "new.csv").write_text("text,label\ngood film,pos\ndull film,nge\n")
-    assert run(["evaluate", str(finetuned), "--data", str(tmp_path / "new.csv")]) == 2
-    assert re.search(r"new\.csv:3: .*'nge'.*did you mean 'neg'\?", capsys.readouterr().err)
-
-
-def test_split_that_is_not_there_is_refused(finetuned, reviews, capsys):
-    data = str(reviews / "test.csv")
-    assert run(["evaluate", str(finetuned), "--data", data, "--split", "validation"]) == 2
-    assert "has only test" in capsys.readouterr().err

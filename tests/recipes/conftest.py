@@ -1,0 +1,25 @@
+"""A tiny model, fine-tuned once through the recipe."""
+
+import pytest
+
+from recipes.finetune import finetune
+from recipes.finetune_config import FinetuneConfig
+from recipes.result import Result
+
+
+@pytest.fixture(scope="session")
+def finetuned(tiny_model, reviews, tmp_path_factory) -> Result:
+    """The result of a run; ``output`` is its folder."""
+    return finetune(
+        FinetuneConfig(
+            model=str(tiny_model),
+            data=str(reviews),
+            output=tmp_path_factory.mktemp("runs") / "reviews",
+            learning_rate=3e-3,
+            num_epochs=2,
+            batch_size=8,
+            max_length=12,
+            precision="fp32",
+            latency=False,
+        )
+    )

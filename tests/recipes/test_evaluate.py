@@ -1,0 +1,53 @@
+"""Claims about scoring a finished model."""
+
+import pytest
+
+from encoder.errors import CheckpointError, ConfigError, DataError
+from recipes.evaluate import evaluate
+from recipes.evaluate_config import EvaluateConfig
+
+
+def config(finetuned, data, **changes):
+    return EvaluateConfig(**{"model": finetuned.output, "data": str(data), **changes})
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_scores_are_those_of_the_fine_tuning(finetuned, reviews, split):
+    result = evaluate(config(finetuned, reviews, split=split))
+    assert result.scores == {split: finetuned.scores[split]}
+    assert result.model.sha256 == finetuned.model.sha256
+    assert result.model.max_length == finetuned.model.max_length == 12
+
+
+def test_test_split_is_scored_unless_said_otherwise(finetuned, reviews):
+    assert list(evaluate(config(finetuned, reviews)).scores) == ["test"]
+
+
+def test_single_file_is_scored_whole(finetuned, reviews):
+    result = evaluate(config(finetuned, reviews / "train.csv"))
+    assert list(result.scores) == ["test"]
+    assert result.data.report.splits["test"].rows == 80
+
+
+# scikit-learn warns about the correlation of rows that all have one label; what it returns, 0, is meant.
+@pytest.mark.filterwarnings("ignore:A single label was found:UserWarning")
+def test_label_that_is_missing_from_the_data_shifts_no_other(finetuned, reviews, tmp_path):
+    lines = (reviews / "test.csv").read_text().splitlines()
+    only_pos = [line for line in lines if not line.endswith(",neg")]
+    (tmp_path / "pos.csv").write_text("\n".join(only_pos) + "\n")
+    both = evaluate(config(finetuned, reviews)).scores["test"]["accuracy"]
+    pos = evaluate(config(finetuned, tmp_path / "pos.csv")).scores["test"]["accuracy"]
+    only_neg = [lines[0], *(line for line in lines if line.endswith(",neg"))]
+    (tmp_path / "neg.csv").write_text("\n".join(only_neg) + "\n")
+    neg = evaluate(config(finetuned, tmp_path / "neg.csv")).scores["test"]["accuracy"]
+    assert both == pytest.approx((pos + neg) / 2)
+
+
+def test_mistakes_are_told(finetuned, reviews, tiny_model, tmp_path):
+    with pytest.raises(ConfigError, match=r"--split train: .* has only test"):
+        evaluate(config(finetuned, reviews / "test.csv", split="train"))
+    with pytest.raises(CheckpointError, match="without a classifier"):
+        evaluate(EvaluateConfig(model=str(tiny_model), data=str(reviews)))
+    (tmp_path / "scores.csv").write_text("text,label\ngood film,0.5\nbad film,1.5\n")
+    with pytest.raises(DataError, match=r"scores\.csv:2: .*'0\.5'"):
+        evaluate(config(finetuned, tmp_path / "scores.csv"))
