@@ -1,0 +1,192 @@
+"""Claims about tables: they fit 80 columns, use 140, and are plain text in a file."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from commands.report import duration, number, open_console, show_data, show_result, size
+from compress.latency import Latency, Unavailable
+from compress.workload import Shape
+from encoder.data_report import DataReport, Dropped, LabelRange, Overlap, SplitReport
+from recipes.finetune import finetune
+from recipes.finetune_config import FinetuneConfig
+
+LONG = "an_intent_name_that_somebody_wrote_down_in_full_because_nobody_told_them_how_tables_look_then"
+
+
+def latency(batch_size, device="cpu", **changes):
+    values = {
+        "runtime": "torch-fp32",
+        "device": device,
+        "device_name": "A Processor With A Rather Long Name (R) CPU @ 2.00GHz, Seventh Generation",
+        "precision": "fp32",
+        "threads": 16,
+        "shape": Shape(
+            batch_size=batch_size,
+            sequence_length=None,
+            mean_tokens=212.4,
+            max_tokens=512,
+            padding=0.2,
+            batches=9,
+        ),
+        "p50_ms": 1234.5,
+        "p95_ms": 2345.6,
+        "p99_ms": 3456.7,
+        "mean_ms": 1300.0,
+        "rows_per_s": 123456.7,
+        "tokens_per_s": 1e6,
+        "runs": 100,
+        "noise": 0.02,
+        "warm_up_runs": 10,
+        "steady": True,
+        "peak_memory_bytes": 10**9,
+    }
+    return Latency(**values | changes)
+
+
+@pytest.fixture(scope="module")
+def result(tiny_model, reviews, tmp_path_factory):
+    output = tmp_path_factory.mktemp("report") / LONG
+    options = {"model": str(tiny_model), "data": str(reviews), "output": output, "num_epochs": 1}
+    result = finetune(FinetuneConfig(**options, freeze_layers=1, latency=False))
+    gpu = Unavailable(runtime="torch-fp32", device="cuda", reason="no GPU on this machine")
+    return result.model_copy(update={"latency": (latency(1), latency(32), gpu)})
+
+
+@pytest.fixture
+def report():
+    names = [f"class_{number:02d}" for number in range(40)] + [LONG]
+    train = SplitReport(
+        origin="train.csv",
+        rows=1000,
+        classes={name: 100 - place for place, name in enumerate(names)},
+        dropped=(Dropped("empty text", 7, ("train.csv:3", "train.csv:9")),),
+        duplicates=12,
+        conflicts=2,
+    )
+    test = SplitReport(origin="test.csv", rows=100, classes=dict.fromkeys(names, 2))
+    return DataReport(
+        source="data",
+        task="single-label, 41 labels, single texts: labels are 41 different names",
+        columns={"text": "body", "label": "intent"},
+        splits={"train": train, "test": test},
+        overlaps=(Overlap("train", "test", 5, 1),),
+        notes=("no validation split",),
+    )
+
+
+def terminal(width):
+    return Console(file=io.StringIO(), force_terminal=True, width=width, highlight=False, no_color=True)
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_tables_fit_the_terminal_and_nothing_is_cut(result, report, width):
+    console = terminal(width)
+    show_result(result, console)
+    lines = plain(console.file.getvalue()).splitlines()
+    assert max(map(len, lines)) <= width
+    whole = "".join(line.strip() for line in lines)
+    assert "…" not in whole
+    assert LONG in whole.replace(" ", "")
+    console = terminal(width)
+    show_data(report, console)
+    lines = plain(console.file.getvalue()).splitlines()
+    assert max(map(len, lines)) <= width
+
+
+def test_result_says_everything_that_was_asked_for(result, capsys):
+    show_result(result, open_console())
+    shown = capsys.readouterr().out
+    for words in (
+        "validation",
+        "test",
+        "MCC",
+        "1234.50",
+        "2345.60",
+        "16 threads",
+        "A Processor With A Rather Long Name",
+        "cuda: no GPU on this machine",
+        "peak memory",
+        "rows/s",
+        "without dropout",
+        str(result.output),
+    ):
+        assert words in shown, words
+
+
+def test_file_gets_plain_lines_without_blanks_at_their_ends(result, report, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    show_result(result, open_console())
+    show_data(report, open_console(stderr=True))
+    shown = capsys.readouterr()
+    for text in (shown.out, shown.err):
+        assert "\x1b" not in text
+        assert all(line == line.rstrip() for line in text.splitlines())
+    assert any(result.output in line for line in shown.out.splitlines())
+    assert any(LONG in line for line in shown.err.splitlines())
+
+
+def test_no_color_is_honoured_on_a_terminal(result, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    show_result(result, console)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", console.file.getvalue())
+
+
+def test_long_class_lists_show_the_most_and_the_least_frequent(report, capsys):
+    show_data(report, open_console())
+    shown = capsys.readouterr().out
+    for name in ("class_00", "class_05", "… 32 more", "class_39", LONG):
+        assert name in shown
+    assert "class_20" not in shown
+
+
+def test_what_is_odd_about_the_data_is_said(report, capsys):
+    show_data(report, open_console())
+    shown = capsys.readouterr().out
+    for words in (
+        "text from 'body', label from 'intent'",
+        "no validation split",
+        "train: 7 rows left out: empty text (train.csv:3, train.csv:9, …)",
+        "train: 12 rows repeat the text of an earlier row",
+        "train: 2 texts occur with more than one label",
+        "5 rows of test are also in train, 1 of them with another label",
+    ):
+        assert words in shown
+
+
+def test_regression_shows_the_range_of_its_labels(capsys):
+    split = SplitReport(origin="x", rows=3, label_range=LabelRange(0.0, 2.5, 5.0))
+    show_data(DataReport("x", "regression", {"text": "a"}, {"train": split}), open_console())
+    assert re.search(r"largest label +5", capsys.readouterr().out)
+
+
+def test_unsteady_measurement_is_said(result, capsys):
+    noisy = result.model_copy(update={"latency": (latency(1, steady=False),)})
+    show_result(noisy, open_console())
+    assert "repeat it when it is quiet" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (duration(4.24), "4.2 s"),
+        (duration(59.4), "59 s"),
+        (duration(185), "3 min 05 s"),
+        (duration(7800), "2 h 10 min"),
+        (duration(None), "?"),
+        (size(950), "950 bytes"),
+        (size(91_632_000), "91.6 MB"),
+        (size(2.5e9), "2.5 GB"),
+        (number(None), "–"),
+        (number(0.97304), "0.9730"),
+    ],
+)
+def test_numbers_are_written_for_reading(shown, text):
+    assert shown == text
