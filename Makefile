@@ -17,7 +17,7 @@ install: $(STAMP) ## set up .venv (the other targets do it themselves)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-		echo "enc needs Python 3.11 or newer, found: $$(python3 --version 2>&1)."; \
+		echo "enc needs Python 3.11 or newer, found: $$($(or $(PYTHON),python3) --version 2>&1 | head -n 1)."; \
 		echo "Install one and say which: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)"; exit 1; } >&2
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments: its modules venv and ensurepip are missing."; \

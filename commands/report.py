@@ -99,13 +99,18 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-def size(count: float) -> str:
+def count(amount: int, what: str) -> str:
+    """``1 thread``, ``2 threads``."""
+    return f"{amount:,} {what}{'' if amount == 1 else 's'}"
+
+
+def size(amount: float) -> str:
     """Bytes as ``91.4 MB``, in powers of ten."""
     for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
 
 
 def duration(seconds: float | None) -> str:
@@ -210,7 +215,7 @@ def _latency_remarks(latency: Sequence[Latency | Unavailable]) -> Iterable[str]:
         if isinstance(one, Unavailable):
             lines[f"{one.device}: {one.reason}"] = None
         else:
-            threads = f", {one.threads} thread{'s' if one.threads > 1 else ''}" if one.device == "cpu" else ""
+            threads = f", {count(one.threads, 'thread')}" if one.device == "cpu" else ""
             lines[f"{one.device}: {one.device_name}{threads}; on rows of the data, in their own lengths"] = (
                 None
             )
@@ -245,7 +250,7 @@ def _training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
     yield (
         "training",
         f"{duration(training.seconds)}, {training.rows_per_s:,.0f} rows/s, {training.precision} "
-        f"on {training.device} with {training.threads} threads",
+        f"on {training.device} with {count(training.threads, 'thread')}",
     )
     if len(training.epochs) > 1:
         yield (

@@ -233,7 +233,7 @@ def _train(
     )
     precision = choose_precision(config.precision, prepared.device)
     options = {name: getattr(config, name) for name in TrainingConfig.model_fields if name != "precision"}
-    observer.stage(f"Training on {prepared.device} in {precision}, {torch.get_num_threads()} threads")
+    observer.stage(f"Training on {prepared.device} in {precision}, threads: {torch.get_num_threads()}")
     outcome = train_(
         prepared.model,
         splits.rows["train"],
