@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 		echo "On Debian and Ubuntu: sudo apt install python3-venv; or say which other Python to use: make PYTHON=…"; \
 		exit 1; } >&2
 	@echo "Setting up $(VENV) (once; torch alone is a few hundred megabytes) …" >&2
-	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(RUN)/pip || $(PYTHON) -m venv $(VENV)
 	@$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
 	@touch $@
 
