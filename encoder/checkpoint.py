@@ -88,7 +88,7 @@ def read_config(folder: Path) -> EncoderConfig:
 
 def read_task(folder: Path) -> Task | None:
     """The task of the classifier in ``folder``; None if there is only an encoder."""
-    return huggingface.task_from_json(_read_json(folder / CONFIG_FILE))
+    return huggingface.task_from_json(_read_json(folder / CONFIG_FILE), str(folder / CONFIG_FILE))
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
@@ -111,23 +111,30 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
         if (folder / WEIGHTS_FILE).exists():
             return load_file(folder / WEIGHTS_FILE)
         if (folder / INDEX_FILE).exists():
-            shards = sorted(set(_read_json(folder / INDEX_FILE)["weight_map"].values()))
+            shards = sorted({Path(s).name for s in _read_json(folder / INDEX_FILE)["weight_map"].values()})
             return {name: tensor for shard in shards for name, tensor in load_file(folder / shard).items()}
         if (folder / PICKLE_FILE).exists():
             # weights_only: a pickle may otherwise run any code of whoever wrote it
             weights = torch.load(folder / PICKLE_FILE, map_location="cpu", weights_only=True)
             return {name: tensor for name, tensor in weights.items() if isinstance(tensor, Tensor)}
-    except (SafetensorError, OSError, KeyError, RuntimeError, EOFError, ValueError) as error:
-        raise CheckpointError(f"{folder}: the weights cannot be read: {error}") from error
     except UnpicklingError as error:
-        raise CheckpointError(f"{folder / PICKLE_FILE}: holds more than tensors, not loaded") from error
+        raise CheckpointError(
+            f"{folder / PICKLE_FILE}: damaged, or holds more than tensors; not loaded"
+        ) from error
+    except (SafetensorError, OSError, KeyError, RuntimeError, EOFError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{folder}: the weights cannot be read: {error}") from error
     raise CheckpointError(f"{folder}: no weights found; expected {', '.join(WEIGHTS_FILES)}")
 
 
-def _translate(weights: Mapping[str, Tensor], config: EncoderConfig) -> dict[str, Tensor]:
+def _translate(weights: Mapping[str, Tensor], config: EncoderConfig, where: Path) -> dict[str, Tensor]:
     """Weights under standard names → under ours; pieces of a fused parameter are joined."""
     standard = huggingface.with_prefix(weights, config)
     by_name = {new: weights[old] for old, new in standard.items()}
+    if unused := huggingface.unused_layers(by_name, config):
+        raise CheckpointError(
+            f"{where}: holds weights that config.json has no place for: {', '.join(unused[:3])}"
+            f"{' …' if len(unused) > 3 else ''}; is num_hidden_layers ({config.num_hidden_layers}) right?"
+        )
     ours: dict[str, Tensor] = {}
     for module, parts in huggingface.parameter_names(config).items():
         for kind in ("weight", "bias"):
@@ -154,7 +161,7 @@ def load_classifier(folder: Path, *, task: Task | None = None, seed: int = 0) ->
     assert wanted is not None
     weights = _read_weights(folder)
     if huggingface.is_standard(config):
-        weights = _translate(weights, config)
+        weights = _translate(weights, config, folder)
     model = Classifier(config, wanted)
     same_head = own_task is not None and (own_task.kind, own_task.labels) == (wanted.kind, wanted.labels)
     if not same_head:
@@ -181,6 +188,11 @@ def _fill_(
             elif weights[name].shape != parameter.shape:
                 found, expected = list(weights[name].shape), list(parameter.shape)
                 problems.append(f"{folder}: {name} has shape {found}, config.json says {expected}")
+            elif not weights[name].is_floating_point():
+                dtype = str(weights[name].dtype).removeprefix("torch.")
+                problems.append(f"{folder}: {name} is stored as {dtype}; expected float numbers")
+            elif not weights[name].isfinite().all():
+                problems.append(f"{folder}: {name} holds numbers that are not finite")
             else:
                 parameter.copy_(weights[name])
     if problems:

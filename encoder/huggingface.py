@@ -4,7 +4,8 @@ Nothing outside this module knows how another library spells a model. Parameter 
 table per family; a fused parameter of ours (``qkv``) is the concatenation of several of theirs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 import pydantic
@@ -62,16 +63,25 @@ def check_family(raw: Mapping[str, Any], where: str) -> Family:
 def config_from_json(raw: Mapping[str, Any], where: str) -> EncoderConfig:
     """The encoder that a config.json describes. ``where`` names the file in errors."""
     family = check_family(raw, where)
-    try:
+    with _explained(where):
         if family == OWN_FAMILY:
             return EncoderConfig.model_validate(raw["enc"]["encoder"])
         _refuse_unsupported(raw, where)
         return _distilbert_config(raw) if family == "distilbert" else _bert_like_config(raw, family)
+
+
+@contextmanager
+def _explained(where: str) -> Iterator[None]:
+    """What is wrong in the config.json ``where``, as a CheckpointError."""
+    try:
+        yield
     except KeyError as error:
         raise CheckpointError(f"{where}: the key {error} is missing") from error
     except pydantic.ValidationError as error:
         problems = [f"{where}: {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
         raise CheckpointError.from_problems(problems) from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{where}: a value is not of the kind expected: {error}") from error
 
 
 def _refuse_unsupported(raw: Mapping[str, Any], where: str) -> None:
@@ -92,6 +102,13 @@ def _refuse_unsupported(raw: Mapping[str, Any], where: str) -> None:
 
 
 def _layers(hidden_size: int, heads: int, intermediate_size: int, count: int) -> tuple[LayerShape, ...]:
+    for name, value in (
+        ("hidden size", hidden_size),
+        ("number of heads", heads),
+        ("number of layers", count),
+    ):
+        if not isinstance(value, int):
+            raise TypeError(f"the {name} is {value!r}; expected a whole number")
     if heads < 1 or hidden_size % heads:
         raise CheckpointError(f"hidden_size {hidden_size} is not a multiple of num_attention_heads {heads}")
     shape = LayerShape(
@@ -152,19 +169,19 @@ def _distilbert_config(raw: Mapping[str, Any]) -> EncoderConfig:
     )
 
 
-def task_from_json(raw: Mapping[str, Any]) -> Task | None:
+def task_from_json(raw: Mapping[str, Any], where: str) -> Task | None:
     """The task of a classifier's config.json; None when it describes an encoder without a classifier."""
-    if "task" in raw.get("enc", {}):
-        return Task.model_validate(raw["enc"]["task"])
-    if not any(name.endswith("ForSequenceClassification") for name in raw.get("architectures") or ()):
-        return None
-    id2label = {
-        int(i): str(name) for i, name in (raw.get("id2label") or {0: "LABEL_0", 1: "LABEL_1"}).items()
-    }
-    labels = tuple(id2label[i] for i in sorted(id2label))
-    kinds = {problem: kind for kind, problem in _PROBLEM_TYPE.items()}
-    kind = kinds.get(raw.get("problem_type") or "", "regression" if len(labels) == 1 else "single_label")
-    return Task(kind=kind, labels=() if kind == "regression" else labels)
+    with _explained(where):
+        if "task" in (raw.get("enc") or {}):
+            return Task.model_validate(raw["enc"]["task"])
+        if not any(name.endswith("ForSequenceClassification") for name in raw.get("architectures") or ()):
+            return None
+        unnamed = {i: f"LABEL_{i}" for i in range(raw.get("num_labels", 2))}
+        id2label = {int(i): str(name) for i, name in (raw.get("id2label") or unnamed).items()}
+        labels = tuple(id2label[i] for i in sorted(id2label))
+        kinds = {problem: kind for kind, problem in _PROBLEM_TYPE.items()}
+        kind = kinds.get(raw.get("problem_type") or "", "regression" if len(labels) == 1 else "single_label")
+        return Task(kind=kind, labels=() if kind == "regression" else labels)
 
 
 def config_to_json(config: EncoderConfig, task: Task) -> dict[str, Any]:
@@ -298,6 +315,14 @@ def _distilbert_names(num_layers: int) -> dict[str, tuple[str, ...]]:
             f"{ours}.feed_forward_norm": (f"{theirs}.output_layer_norm",),
         }
     return names
+
+
+def unused_layers(names: Iterable[str], config: EncoderConfig) -> list[str]:
+    """Of standard ``names``, those of layers (or parts of layers) that an encoder of this config lacks."""
+    prefix = _PREFIX[config.family]
+    known = {part for parts in parameter_names(config).values() for part in parts}
+    layers = (f"{prefix}encoder.layer.", f"{prefix}transformer.layer.")
+    return [name for name in names if name.startswith(layers) and name.rpartition(".")[0] not in known]
 
 
 def modern_name(name: str) -> str:

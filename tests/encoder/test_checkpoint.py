@@ -90,6 +90,46 @@ def test_what_does_not_fit_is_named(make_classifier, tokenizer, tmp_path: Path) 
     assert "embeddings.norm.weight has shape [3], config.json says [16]" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.to(torch.int8), "stored as int8; expected float"),
+        (lambda t: t * torch.nan, "not finite"),
+    ],
+)
+def test_weights_that_are_no_numbers_are_refused(
+    make_classifier, tokenizer, tmp_path: Path, change, message: str
+) -> None:
+    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    weights["bert.pooler.dense.weight"] = change(weights["bert.pooler.dense.weight"])
+    save_file(weights, path)
+    with pytest.raises(CheckpointError, match=message):
+        load_classifier(tmp_path)
+
+
+def test_layers_beyond_those_of_the_config_are_not_dropped_in_silence(
+    make_classifier, tokenizer, tmp_path: Path
+) -> None:
+    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_hidden_layers": 2}))
+    with pytest.raises(CheckpointError, match=r"encoder\.layer\.2.*num_hidden_layers \(2\)"):
+        load_classifier(tmp_path)
+
+
+def test_shards_are_read_from_the_model_folder_only(make_classifier, tokenizer, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    save_classifier(make_classifier(task=TASK), tokenizer, folder)
+    (folder / "model.safetensors").rename(tmp_path / "outside.safetensors")
+    index = folder / "model.safetensors.index.json"
+    for weight_map in ({"x": "../outside.safetensors"}, ["outside.safetensors"]):
+        index.write_text(json.dumps({"weight_map": weight_map}))
+        with pytest.raises(CheckpointError, match="weights cannot be read"):
+            load_classifier(folder)
+
+
 @pytest.mark.parametrize("content", [b"not a tensor file", b""])
 def test_a_broken_weights_file_is_an_error_not_a_crash(
     make_classifier, tokenizer, tmp_path: Path, content: bytes

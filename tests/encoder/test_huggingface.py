@@ -29,7 +29,7 @@ def test_config_json_survives_reading_and_writing(family: str) -> None:
     config = config_of(raw)
     written = huggingface.config_to_json(config, TASK)
     assert config_of(written) == config
-    assert huggingface.task_from_json(written) == TASK
+    assert huggingface.task_from_json(written, "config.json") == TASK
 
 
 def test_what_a_family_cannot_express_is_written_as_our_own(make_config) -> None:
@@ -56,6 +56,9 @@ def test_roberta_counts_positions_from_its_pad_id() -> None:
         ({"pruned_heads": {"0": [1]}}, "pruned_heads"),
         ({"num_attention_heads": 5}, "not a multiple"),
         ({"vocab_size": 0}, "vocab_size: .*greater than 0"),
+        ({"hidden_size": "12"}, "hidden size is '12'; expected a whole number"),
+        ({"num_hidden_layers": None}, "number of layers is None"),
+        ({"intermediate_size": "wide"}, "intermediate_size: .*integer"),
     ],
 )
 def test_what_we_would_compute_wrongly_is_refused(change, message) -> None:
@@ -90,6 +93,8 @@ def test_a_bare_encoder_gets_its_prefix_back() -> None:
             Task(kind="single_label", labels=("neg", "pos")),
         ),
         ({"id2label": {"0": "LABEL_0"}}, Task(kind="regression")),
+        ({"num_labels": 3}, Task(kind="single_label", labels=("LABEL_0", "LABEL_1", "LABEL_2"))),
+        ({"enc": None, "num_labels": 1}, Task(kind="regression")),
         (
             {"id2label": {"0": "x"}, "problem_type": "multi_label_classification"},
             Task(kind="multi_label", labels=("x",)),
@@ -98,7 +103,7 @@ def test_a_bare_encoder_gets_its_prefix_back() -> None:
 )
 def test_the_task_of_a_foreign_folder_is_read_from_its_labels(raw, expected) -> None:
     defaults = {"architectures": ["BertForSequenceClassification"]}
-    assert huggingface.task_from_json(BERT | defaults | raw) == expected
+    assert huggingface.task_from_json(BERT | defaults | raw, "config.json") == expected
 
 
 def test_labels_keep_their_order_beyond_ten() -> None:
@@ -107,5 +112,20 @@ def test_labels_keep_their_order_beyond_ten() -> None:
         "architectures": ["BertForSequenceClassification"],
         "id2label": {str(i): name for i, name in reversed(list(enumerate(names)))},
     }
-    task = huggingface.task_from_json(raw)
+    task = huggingface.task_from_json(raw, "config.json")
     assert task is not None and task.labels == names
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({"id2label": {"0": "a", "1": "a"}}, "label names repeat"),
+        ({"id2label": {"zero": "a", "one": "b"}}, "not of the kind expected"),
+        ({"id2label": ["a", "b"]}, "not of the kind expected"),
+        ({"id2label": {"0": "a"}, "problem_type": "single_label_classification"}, "at least 2 labels"),
+        ({"enc": {"task": {"kind": "single_label", "lables": []}}}, "lables: Extra inputs"),
+    ],
+)
+def test_labels_that_make_no_task_are_refused(raw, message) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        huggingface.task_from_json(BERT | {"architectures": ["BertForSequenceClassification"]} | raw, "x")
