@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PARTS = ("embeddings", "projections", "scores and mixing", "feed-forward", "classifier")
 
 # What a run leaves in the folder beside the model. Everything else is needed to use the model.
-NOT_THE_MODEL = ("run.json", "report.*", "predictions.*", "*.log", ".*", "checkpoints")
+NOT_THE_MODEL = ("run.json", "report.*", "predictions.*", "*.log", ".*", "training")
 
 
 class Size(BaseModel):

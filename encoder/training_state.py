@@ -92,11 +92,6 @@ class TrainingState:
         """Put the best weights into ``parameters``."""
         _copy_(parameters, _read(self.folder / BEST_FILE))
 
-    def remove(self) -> None:
-        """Delete both files: the training is finished and its result stands elsewhere."""
-        for name in (STATE_FILE, BEST_FILE):
-            (self.folder / name).unlink(missing_ok=True)
-
 
 def _write(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)

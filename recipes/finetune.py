@@ -5,6 +5,7 @@ ends the run before anything is computed. The folder appears under its name only
 """
 
 import json
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from encoder.model import Classifier
     from encoder.tokenizer import Tokenizer
 
+# Within the work folder, all that an interrupted run needs to continue; gone when it is finished.
+TRAINING_FOLDER = "training"
 # What an interrupted run must have in common with the one that continues it.
 STARTED_FILE = "started.json"
 # Options that change nothing about the model that comes out. The model and the data are compared by content.
@@ -75,6 +78,9 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
         return finished
     folder = OutputFolder(config.output, overwrite=config.overwrite, resume=config.resume)
     folder.check()
+    if config.resume and (finished := read_result(folder.work)) is not None:  # killed while tidying up
+        _finish(folder)
+        return finished
     recorder = Recorder(observer)
     prepared = _prepare(config, recorder)
     _claim(folder, config, prepared)
@@ -106,9 +112,14 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
         notes=tuple(recorder.notes),
     )
     write_atomic(folder.work / RUN_FILE, result.to_json())
-    (folder.work / STARTED_FILE).unlink()
-    folder.finish()
+    _finish(folder)
     return result
+
+
+def _finish(folder: OutputFolder) -> None:
+    """Tidy up the work, which run.json says is complete, and give it its name."""
+    shutil.rmtree(folder.work / TRAINING_FOLDER, ignore_errors=True)
+    folder.finish()
 
 
 def _prepare(config: FinetuneConfig, observer: Observer) -> Prepared:
@@ -194,7 +205,7 @@ def _claim(folder: OutputFolder, config: FinetuneConfig, prepared: Prepared) -> 
         "data": prepared.data.fingerprint,
         **config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE)),
     }
-    started_file = folder.work / STARTED_FILE
+    started_file = folder.work / TRAINING_FOLDER / STARTED_FILE
     if config.resume and started_file.exists():
         before = json.loads(started_file.read_bytes())
         changed = [
@@ -208,8 +219,8 @@ def _claim(folder: OutputFolder, config: FinetuneConfig, prepared: Prepared) -> 
                 title=f"{folder.work} was started with other options; --resume continues a run as it was, "
                 "--overwrite starts again:",
             )
-    work = folder.open()
-    write_json(work / STARTED_FILE, this)
+    (folder.open() / TRAINING_FOLDER).mkdir(exist_ok=True)
+    write_json(started_file, this)
 
 
 def _short(value: Any) -> str:
@@ -224,7 +235,6 @@ def _train(
 
     from compress.memory import peak_memory_bytes
     from encoder.training import TrainingConfig, train_
-    from encoder.training_state import TrainingState
 
     observer.stage("Tokenizing")
     names = [name for name in ("train", "validation", "test") if name in prepared.data.splits]
@@ -239,7 +249,7 @@ def _train(
         splits.rows["train"],
         splits.rows.get("validation"),
         TrainingConfig(**options, precision=precision),
-        work_folder=work,
+        work_folder=work / TRAINING_FOLDER,
         resume=config.resume,
         device=prepared.device,
         on_progress=observer.training,
@@ -249,7 +259,6 @@ def _train(
             f"Stopped after epoch {len(outcome.epochs)}: no better {outcome.best_metric} "
             f"for {config.early_stopping_patience} epochs."
         )
-    TrainingState(work, "").remove()
     training = TrainingResult(
         trainable_parameters=prepared.frozen.trainable_parameters,
         total_parameters=prepared.frozen.total_parameters,

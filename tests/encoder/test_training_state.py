@@ -40,12 +40,3 @@ def test_a_state_of_another_run_or_a_broken_file_is_refused(tmp_path: Path) -> N
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(CheckpointError, match="cannot be read"):
         TrainingState(tmp_path, "run").load_(*parts())
-
-
-def test_removing_leaves_nothing(tmp_path: Path) -> None:
-    state = TrainingState(tmp_path, "run")
-    parameters, optimizer = parts()
-    state.save(Position(), parameters, optimizer)
-    state.save_best(parameters)
-    state.remove()
-    assert list(tmp_path.iterdir()) == []

@@ -102,6 +102,32 @@ def test_interrupted_run_continues_to_the_same_weights(options, tmp_path):
     assert resumed.scores == whole.scores
 
 
+@pytest.mark.parametrize(
+    "last_thing",
+    ["_score", "_save_and_measure", "describe_model", "write_atomic", "_finish", "OutputFolder.finish"],
+)
+def test_run_killed_after_training_continues_without_training_again(
+    options, tmp_path, monkeypatch, last_thing
+):
+    whole = finetune(FinetuneConfig(**options))
+    config = options | {"output": tmp_path / "cut"}
+
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(f"recipes.finetune.{last_thing}", interrupt)
+        finetune(FinetuneConfig(**config))
+    assert not config["output"].exists()
+
+    steps = Interrupting(after=1)  # pressed at the first training step, should there be one
+    resumed = finetune(FinetuneConfig(**config | {"resume": True}), steps)
+    assert resumed.model.sha256 == whole.model.sha256 and resumed.scores == whole.scores
+    assert sorted(p.name for p in config["output"].iterdir()) == sorted(
+        p.name for p in options["output"].iterdir()
+    )
+
+
 def test_interrupted_run_is_not_started_over_by_accident(options):
     with pytest.raises(KeyboardInterrupt):
         finetune(FinetuneConfig(**options), Interrupting(after=2))
