@@ -30,7 +30,7 @@ class Runtime:
     ``prepare`` turns rows into what ``run`` takes; it is not timed. ``run`` computes the logits and may
     return before the device has finished; ``synchronize`` waits for that. ``to_numpy`` makes what ``run``
     returns float32 [B, C]. ``device_memory_bytes`` is the most a device other than the CPU has held since
-    ``reset_device_memory``; ``None`` on the CPU.
+    ``reset_device_memory``; ``None`` on the CPU. ``model`` is the ``Classifier`` itself, if it runs in torch.
     """
 
     prepare: Callable[[TokenizedRows], Any]
@@ -39,6 +39,7 @@ class Runtime:
     synchronize: Callable[[], object] = lambda: None
     reset_device_memory: Callable[[], object] = lambda: None
     device_memory_bytes: Callable[[], int | None] = lambda: None
+    model: Any = None
 
     def logits(self, rows: TokenizedRows) -> NDArray[np.float32]:
         """Logits of ``rows``, float32 [B, C]."""
@@ -144,6 +145,7 @@ def _open_torch(folder: Path, *, device: str, threads: int, bf16: bool) -> Runti
         synchronize=torch.cuda.synchronize if on_gpu else lambda: None,
         reset_device_memory=torch.cuda.reset_peak_memory_stats if on_gpu else lambda: None,
         device_memory_bytes=torch.cuda.max_memory_allocated if on_gpu else lambda: None,
+        model=model,
     )
 
 

@@ -8,8 +8,11 @@ print goes to stderr. Requests, by ``"do"``:
 - ``write_graph``: runtime, model, target. Writes the ONNX graph that a runtime opens. Answers ``{}``.
 - ``measure``: case, min_runs, min_seconds. Answers a ``Timing`` with ``peak_memory_bytes`` and
   ``total_s``, the sum of all timed runs.
-- ``warm_up``: case. Answers ``{"runs", "steady"}``.
-- ``passes``: case, min_passes, min_seconds. Answers ``{"durations_s": [[…] a pass]}``.
+- ``warm_up``: case, max_seconds. Answers ``{"runs", "steady"}``; peak memory counts from here.
+- ``passes``: case, min_runs, min_seconds. Answers ``{"durations_s": [[…] a pass]}``, after a run that is not
+  counted: another process may have had the caches.
+- ``memory``: Answers ``{"peak_memory_bytes", "device_memory_bytes"}``.
+- ``profile``: case, min_runs, min_seconds. Answers ``{"part_s"}``, seconds a run for each part of the model.
 - ``logits``: case. Answers ``{"logits": [[[…] a row] a batch]}``.
 
 An error of the user's doing is answered ``{"error": …, "kind": "CheckpointError"}``; anything else is a crash
@@ -26,6 +29,7 @@ from typing import Any
 
 from compress.memory import peak_memory_bytes, reset_peak_memory
 from compress.runtimes import Runtime, open_runtime, write_graph
+from compress.stopwatch import time_parts
 from compress.timing import summarize, time_passes, warm_up
 from compress.workload import Workload
 from encoder.errors import EncError
@@ -57,8 +61,7 @@ class Worker:
     def measure(self, case: int, min_runs: int, min_seconds: float) -> Answer:
         """Warm up and time a case."""
         runtime, run, inputs = self._case(case)
-        reset_peak_memory()
-        runtime.reset_device_memory()
+        self._reset_peaks(runtime)
         warm = warm_up(run, inputs, synchronize=runtime.synchronize)
         durations = time_passes(
             run, inputs, min_runs=min_runs, min_seconds=min_seconds, synchronize=runtime.synchronize
@@ -67,27 +70,50 @@ class Worker:
             **summarize(durations, warm).model_dump(),
             "total_s": float(durations.sum()),
             "passes": len(durations),
-            "peak_memory_bytes": peak_memory_bytes(),
-            "device_memory_bytes": runtime.device_memory_bytes(),
+            **self.memory(),
         }
 
-    def warm_up(self, case: int) -> Answer:
+    def warm_up(self, case: int, max_seconds: float) -> Answer:
         """Warm up a case; the timing comes in later requests."""
         runtime, run, inputs = self._case(case)
-        return asdict(warm_up(run, inputs, synchronize=runtime.synchronize))
+        self._reset_peaks(runtime)
+        return asdict(warm_up(run, inputs, max_seconds=max_seconds, synchronize=runtime.synchronize))
 
-    def passes(self, case: int, min_passes: int, min_seconds: float) -> Answer:
+    def passes(self, case: int, min_runs: int, min_seconds: float) -> Answer:
         """Time some passes of a case that is warm."""
         runtime, run, inputs = self._case(case)
+        run(0)
         durations = time_passes(
             run,
             inputs,
-            min_runs=1,
+            min_runs=min_runs,
             min_seconds=min_seconds,
-            min_passes=min_passes,
+            min_passes=1,
             synchronize=runtime.synchronize,
         )
         return {"durations_s": durations.tolist()}
+
+    def memory(self) -> Answer:
+        """The peaks since the last warm-up began."""
+        device_memory = None if self._runtime is None else self._runtime.device_memory_bytes()
+        return {"peak_memory_bytes": peak_memory_bytes(), "device_memory_bytes": device_memory}
+
+    def _reset_peaks(self, runtime: Runtime) -> None:
+        reset_peak_memory()
+        runtime.reset_device_memory()
+
+    def profile(self, case: int, min_runs: int, min_seconds: float) -> Answer:
+        """Time each sublayer."""
+        runtime, run, inputs = self._case(case)
+        part_s = time_parts(
+            runtime.model,
+            run,
+            inputs,
+            min_runs=min_runs,
+            min_seconds=min_seconds,
+            synchronize=runtime.synchronize,
+        )
+        return {"part_s": part_s}
 
     def logits(self, case: int) -> Answer:
         """What the runtime computes for each batch of a case."""
@@ -116,6 +142,8 @@ def main() -> None:
         "measure": worker.measure,
         "warm_up": worker.warm_up,
         "passes": worker.passes,
+        "memory": worker.memory,
+        "profile": worker.profile,
         "logits": worker.logits,
     }
     for line in sys.stdin:

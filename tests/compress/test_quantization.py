@@ -18,7 +18,8 @@ from encoder.model import Classifier
 def graph(
     config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier], tmp_path: Path
 ) -> Path:
-    write_onnx(classifier(config_with(hidden_size=32, embedding_size=32, vocab_size=20)), tmp_path / "fp32.onnx")
+    config = config_with(hidden_size=32, embedding_size=32, vocab_size=20)
+    write_onnx(classifier(config), tmp_path / "fp32.onnx")
     return tmp_path / "fp32.onnx"
 
 

@@ -1,0 +1,233 @@
+"""Several models side by side: measured in turns, compared as ratios with an interval."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from compress.latency import Latency, Progress, Unavailable, check_repeats, device_name
+from compress.paired import MIN_LAUNCHES, Speedup, log_duration, paired_speedup
+from compress.process import WorkerProcess, default_threads
+from compress.runtimes import PRECISIONS, check_names, why_unavailable
+from compress.sessions import Sessions
+from compress.timing import WarmUp, summarize
+from compress.workload import Case, Shape, Workload
+from encoder.errors import ConfigError
+
+# A launch's value is the median of so many rounds, so that one disturbed round does not decide it.
+ROUNDS = 3
+WARM_UP_SECONDS = 2.0
+
+
+class Contestant(BaseModel):
+    """A model in a runtime on a device; ``model`` is the folder as it was given."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    runtime: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.model}, {self.runtime} on {self.device}"
+
+
+class Measured(BaseModel):
+    """The latency of one contestant for one shape, all its launches together; or why there is none."""
+
+    model_config = ConfigDict(frozen=True)
+
+    contestant: Contestant
+    latency: Latency | Unavailable
+
+
+class Compared(BaseModel):
+    """How much faster ``contestant`` is than ``baseline`` for one shape of inputs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    contestant: Contestant
+    baseline: Contestant
+    shape: Shape
+    speedup: Speedup
+
+
+class Comparison(BaseModel):
+    """All latencies, and the ratios.
+
+    A contestant is compared with the first one of its device (the first model in the first runtime), and, if
+    that is another one, with the first model in its own runtime.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    measured: tuple[Measured, ...]
+    compared: tuple[Compared, ...]
+
+
+def compare_latency(
+    models: Sequence[Path],
+    workload: Workload,
+    *,
+    runtimes: Sequence[str] = ("torch-fp32",),
+    devices: Sequence[str] = ("cpu",),
+    threads: int | None = None,
+    min_runs: int = 20,
+    min_seconds: float = 3.0,
+    launches: int = 6,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Measure all ``models`` in all ``runtimes`` in turns.
+
+    In each of ``launches`` launches every contestant gets a process of its own; all stay open while they take
+    turns, in an order that changes from round to round, and only one works at a time. In all, a contestant is
+    run at least ``min_runs`` times and ``min_seconds`` for each case. The same model twice gives a ratio
+    about 1.
+
+    Raises:
+        ConfigError: an unknown runtime or device, no model, fewer than 2 launches, fewer than 1 run or
+        thread. CheckpointError: a folder holds no classifier. EncError: a worker process crashed.
+    """
+    check_names(runtimes, devices)
+    check_repeats(min_runs, min_seconds)
+    if launches < MIN_LAUNCHES:
+        raise ConfigError(f"launches is {launches}; an interval needs at least {MIN_LAUNCHES}")
+    if not models:
+        raise ConfigError("no model to measure")
+    threads = default_threads(threads)
+    contestants = [
+        Contestant(model=str(model), runtime=runtime, device=device)
+        for device in devices
+        for model in models
+        for runtime in runtimes
+    ]
+    reasons = [why_unavailable(one.runtime, one.device) for one in contestants]
+    record = _Record(
+        contestants=contestants,
+        present=[index for index, reason in enumerate(reasons) if reason is None],
+        cases=workload.cases,
+        threads=threads,
+    )
+    blocks = launches * ROUNDS
+    turn = {"min_runs": -(-min_runs // blocks), "min_seconds": min_seconds / blocks}
+    random = np.random.default_rng(seed)
+    with Sessions(workload, threads=threads) as sessions:
+        for launch in range(launches):
+            _measure_launch(record, sessions, turn, random, (launch, launches), progress)
+    measured = []
+    for index, (one, reason) in enumerate(zip(contestants, reasons, strict=True)):
+        if reason is not None:
+            missing = Unavailable(runtime=one.runtime, device=one.device, reason=reason)
+            measured.append(Measured(contestant=one, latency=missing))
+        else:
+            results = [record.latency(index, number) for number in range(len(workload.cases))]
+            measured += [Measured(contestant=one, latency=latency) for latency in results]
+    return Comparison(measured=tuple(measured), compared=tuple(record.compare()))
+
+
+def _measure_launch(
+    record: "_Record",
+    sessions: Sessions,
+    turn: dict[str, float],
+    random: np.random.Generator,
+    launch: tuple[int, int],
+    progress: Progress | None,
+) -> None:
+    """One launch, ``launch`` being its number and how many there are: all processes, cases and rounds."""
+    number, launches = launch
+    with ExitStack() as stack:
+        workers: dict[int, WorkerProcess] = {}
+        for index in random.permutation(record.present).tolist():
+            one = record.contestants[index]
+            worker = sessions.open(one.runtime, Path(one.model), device=one.device)
+            workers[index] = stack.enter_context(worker)
+        for case, inputs in enumerate(record.cases):
+            for step, (index, worker) in enumerate(workers.items()):
+                if progress is not None:
+                    done = (number * len(record.cases) + case) * len(workers) + step
+                    what = f"launch {number + 1} of {launches}: {record.contestants[index]}, {inputs.shape}"
+                    progress(done, launches * len(record.cases) * len(workers), what)
+                warm = worker.ask("warm_up", case=case, max_seconds=WARM_UP_SECONDS)
+                record.warm[index, case].append(WarmUp(**warm))
+            for _ in range(ROUNDS):
+                for index in random.permutation(list(workers)).tolist():
+                    answer = workers[index].ask("passes", case=case, **turn)
+                    record.add(index, case, number, np.array(answer["durations_s"]))
+            for index, worker in workers.items():
+                record.memory[index, case].append(worker.ask("memory"))
+
+
+@dataclass
+class _Record:
+    """What was measured: by contestant and case, both as indices."""
+
+    contestants: Sequence[Contestant]
+    present: Sequence[int]
+    cases: tuple[Case, ...]
+    threads: int
+    warm: dict[tuple[int, int], list[WarmUp]] = field(default_factory=lambda: defaultdict(list))
+    memory: dict[tuple[int, int], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    durations: dict[tuple[int, int], list[NDArray[np.float64]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    levels: dict[tuple[int, int], dict[int, list[float]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+
+    def add(self, index: int, case: int, launch: int, durations: NDArray[np.float64]) -> None:
+        """One turn: ``durations`` [passes, inputs] in seconds."""
+        self.durations[index, case].append(durations)
+        self.levels[index, case][launch].append(log_duration(durations))
+
+    def latency(self, index: int, case: int) -> Latency:
+        """All turns of all launches together."""
+        one, inputs = self.contestants[index], self.cases[case]
+        durations = np.concatenate(self.durations[index, case])
+        warm = self.warm[index, case]
+        timing = summarize(durations, WarmUp(sum(w.runs for w in warm), all(w.steady for w in warm)))
+        device_memory = [answer["device_memory_bytes"] for answer in self.memory[index, case]]
+        return Latency(
+            runtime=one.runtime,
+            device=one.device,
+            device_name=device_name(one.device),
+            precision=PRECISIONS[one.runtime],
+            threads=self.threads,
+            shape=inputs.shape,
+            rows_per_s=len(durations) * inputs.rows / float(durations.sum()),
+            tokens_per_s=len(durations) * inputs.tokens / float(durations.sum()),
+            peak_memory_bytes=max(answer["peak_memory_bytes"] for answer in self.memory[index, case]),
+            device_memory_bytes=max((size for size in device_memory if size is not None), default=None),
+            **timing.model_dump(),
+        )
+
+    def compare(self) -> Iterator[Compared]:
+        """The ratios of ``Comparison``."""
+        for index, baseline in compared_pairs([self.contestants[index] for index in self.present]):
+            for case, inputs in enumerate(self.cases):
+                before, after = (
+                    list(self.levels[self.present[one], case].values()) for one in (baseline, index)
+                )
+                yield Compared(
+                    contestant=self.contestants[self.present[index]],
+                    baseline=self.contestants[self.present[baseline]],
+                    shape=inputs.shape,
+                    speedup=paired_speedup(before, after),
+                )
+
+
+def compared_pairs(contestants: Sequence[Contestant]) -> list[tuple[int, int]]:
+    """Which of ``contestants`` are compared with which baselines, both as indices; see ``Comparison``."""
+    pairs = []
+    for index, one in enumerate(contestants):
+        same_device = [i for i, other in enumerate(contestants) if other.device == one.device]
+        same_runtime = [i for i in same_device if contestants[i].runtime == one.runtime]
+        baselines = dict.fromkeys((same_device[0], same_runtime[0]))
+        pairs += [(index, baseline) for baseline in baselines if baseline != index]
+    return pairs
