@@ -2,10 +2,15 @@
 
 import csv
 import json
+import os
 import random
 from pathlib import Path
 
 import pytest
+
+# One thread for the tests' tiny models, here and in the processes they start: waking a second one costs more
+# than it computes. Torch is imported after this; a caller's own setting stands.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 GOOD = ("good", "lovely", "great", "bright")
 BAD = ("bad", "awful", "dull", "poor")
