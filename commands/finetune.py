@@ -64,4 +64,5 @@ def finetune(
     console = open_console()
     show_result(result, console)
     folder = shlex.quote(str(options.output))
-    console.print(f'\nTry it: enc predict {folder} "some text"', markup=False, soft_wrap=True)
+    texts = '"a text" "its pair"' if result.model.pair else '"some text"'
+    console.print(f"\nTry it: enc predict {folder} {texts}", markup=False, soft_wrap=True)

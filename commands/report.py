@@ -67,7 +67,7 @@ class _WithoutTrailingBlanks:
 def show_data(report: "DataReport", console: "Console") -> None:
     """What was read, and everything about it that the user may want to mend."""
     columns = ", ".join(f"{role} from {name!r}" for role, name in report.columns.items())
-    for line in (report.task, f"Columns: {columns}." if columns else "", *report.notes):
+    for line in (f"Task: {report.task}.", f"Columns: {columns}.", *report.notes):
         print_indented(console, line)
     console.print(_splits_table(report.splits))
     for name, split in report.splits.items():
@@ -75,11 +75,8 @@ def show_data(report: "DataReport", console: "Console") -> None:
             print_indented(console, f"{name}: {line}")
     for overlap in report.overlaps:
         conflicts = f", {overlap.conflicts:,} of them with another label" if overlap.conflicts else ""
-        print_indented(
-            console,
-            f"{overlap.rows:,} rows of {overlap.second} are also in {overlap.first}{conflicts}: "
-            f"scores on {overlap.second} count them",
-        )
+        found = f"{count(overlap.rows, 'row')} with a text that is also in {overlap.first}{conflicts}"
+        print_indented(console, f"{overlap.second}: {found}; scores on {overlap.second} count them")
 
 
 def show_result(result: Result, console: "Console") -> None:
@@ -176,11 +173,11 @@ def _shown_classes(splits: Mapping[str, "SplitReport"]) -> list[str | None]:
 def _remarks(split: "SplitReport") -> Iterable[str]:
     for dropped in split.dropped:
         examples = f" ({', '.join(dropped.examples)}{', …' if dropped.rows > len(dropped.examples) else ''})"
-        yield f"{dropped.rows:,} rows left out: {dropped.reason}{examples if dropped.examples else ''}"
+        yield f"{count(dropped.rows, 'row')} left out: {dropped.reason}{examples if dropped.examples else ''}"
     if split.duplicates:
-        yield f"{split.duplicates:,} rows repeat the text of an earlier row"
+        yield f"{count(split.duplicates, 'row')} with the text of an earlier row"
     if split.conflicts:
-        yield f"{split.conflicts:,} texts occur with more than one label"
+        yield f"{count(split.conflicts, 'text')} with more than one label"
 
 
 def _scores_table(result: Result) -> "Table":
@@ -226,6 +223,10 @@ def _latency_remarks(latency: Sequence[Latency | Unavailable]) -> Iterable[str]:
 
 
 def _facts(result: Result) -> Iterable[tuple[str, str]]:
+    source = result.parent.source if result.parent else result.model.source
+    layers = count(result.model.num_hidden_layers, "layer")
+    yield "model", f"{source}: {result.model.family}, {layers}, hidden size {result.model.hidden_size}"
+    yield "data", f"{result.data.source}: {result.data.report.task.partition(':')[0]}"
     if result.training is not None:
         yield from _training_facts(result.training)
     if result.size is not None:
@@ -258,7 +259,8 @@ def _training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
             f"epoch {training.best_epoch} of {len(training.epochs)}, by validation {training.best_metric}",
         )
     if training.peak_memory_bytes is not None:
-        yield "peak memory", size(training.peak_memory_bytes)
+        gpu = training.device_memory_bytes
+        yield "peak memory", size(training.peak_memory_bytes) + (f", {size(gpu)} on the GPU" if gpu else "")
 
 
 def _facts_table(facts: Iterable[tuple[str, str]]) -> "Table":

@@ -277,6 +277,7 @@ def _train(
         seconds=outcome.seconds,
         rows_per_s=outcome.rows_per_s,
         peak_memory_bytes=peak_memory_bytes(),
+        device_memory_bytes=torch.cuda.max_memory_allocated() if prepared.device == "cuda" else None,
         precision=precision,
         device=prepared.device,
         threads=torch.get_num_threads(),

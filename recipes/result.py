@@ -98,6 +98,7 @@ class TrainingResult(Part):
     seconds: float
     rows_per_s: float
     peak_memory_bytes: int | None
+    device_memory_bytes: int | None
     precision: Literal["fp32", "bf16"]
     device: str
     threads: int

@@ -154,9 +154,9 @@ def test_what_is_odd_about_the_data_is_said(report, capsys):
         "text from 'body', label from 'intent'",
         "no validation split",
         "train: 7 rows left out: empty text (train.csv:3, train.csv:9, …)",
-        "train: 12 rows repeat the text of an earlier row",
-        "train: 2 texts occur with more than one label",
-        "5 rows of test are also in train, 1 of them with another label",
+        "train: 12 rows with the text of an earlier row",
+        "train: 2 texts with more than one label",
+        "test: 5 rows with a text that is also in train, 1 of them with another label",
     ):
         assert words in shown
 
