@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -63,12 +64,24 @@ class SelfAttention(nn.Module):
         self, x: Tensor, packing: Packing, *, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         """x [N, D] → ([N, D], weights [B, H, T, T] if ``need_weights``)."""
-        H, K = self.num_attention_heads, self.head_size
-        if H == 0:
+        if self.num_attention_heads == 0:
             weights = x.new_zeros(packing.num_rows, 0, packing.max_length, packing.max_length)
             return self.output(x.new_zeros(len(x), 0)), weights if need_weights else None
-        padded = packing.pad(self.qkv(x)).unflatten(-1, (3, H, K))  # [B, T, 3, H, K]
-        query, key, value = padded.permute(2, 0, 3, 1, 4).unbind(0)  # [B, H, T, K] each
+        qkv = self.qkv(x)  # [N, 3·H·K]
+        mixed = [self._mix_rows(qkv[tokens], part) for tokens, part in packing.parts]
+        output = self.output(torch.cat(mixed) if len(mixed) > 1 else mixed[0])
+        if not need_weights:
+            return output, None
+        query, key, _ = self._split_heads(qkv, packing)
+        return output, attention_weights(query, key, packing.key_mask)
+
+    def _mix_rows(self, qkv: Tensor, packing: Packing) -> Tensor:
+        query, key, value = self._split_heads(qkv, packing)
         mixed = mix(query, key, value, packing.key_mask, self.dropout if self.training else 0.0)
-        mixed = packing.unpad(mixed.transpose(1, 2)).flatten(1)  # [B, H, T, K] → [N, H·K]
-        return self.output(mixed), attention_weights(query, key, packing.key_mask) if need_weights else None
+        return packing.unpad(mixed.transpose(1, 2)).flatten(1)  # [B, H, T, K] → [N, H·K]
+
+    def _split_heads(self, qkv: Tensor, packing: Packing) -> tuple[Tensor, Tensor, Tensor]:
+        """[N, 3·H·K] → query, key and value, each [B, H, T, K]."""
+        padded = packing.pad(qkv).unflatten(-1, (3, self.num_attention_heads, self.head_size))
+        query, key, value = padded.permute(2, 0, 3, 1, 4).unbind(0)  # of [B, T, 3, H, K]
+        return query, key, value

@@ -11,10 +11,6 @@ from torch import Tensor
 from encoder.packing import Packing
 from encoder.rows import TokenizedRows
 
-# Rows are shuffled, then sorted by length within windows of this many batches: near-equal lengths meet in a
-# batch (little padding inside attention), and what is in a batch still changes from epoch to epoch.
-BATCHES_PER_WINDOW = 50
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -67,16 +63,13 @@ class Batch:
 def shuffled_batches(
     lengths: NDArray[np.int64], batch_size: int, *, seed: int, epoch: int
 ) -> list[NDArray[np.int64]]:
-    """Row indices of each batch of one epoch: every row once, in an order that (seed, epoch) decides."""
-    rng = np.random.default_rng([seed, epoch])
-    order = rng.permutation(len(lengths))
-    window = batch_size * BATCHES_PER_WINDOW
-    batches: list[NDArray[np.int64]] = []
-    for start in range(0, len(order), window):
-        rows = order[start : start + window]
-        rows = rows[np.argsort(lengths[rows], kind="stable")]
-        batches += [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
-    return [batches[i] for i in rng.permutation(len(batches))]
+    """Row indices of each batch of one epoch: every row once, in an order that (seed, epoch) decides.
+
+    Which rows meet is random; within a batch the longest come first (see ``encoder.packing``).
+    """
+    order = np.random.default_rng([seed, epoch]).permutation(len(lengths))
+    batches = (order[i : i + batch_size] for i in range(0, len(order), batch_size))
+    return [rows[np.argsort(-lengths[rows], kind="stable")] for rows in batches]
 
 
 def length_sorted_batches(

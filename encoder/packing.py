@@ -11,6 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+# Rows are padded together in parts of this many where one rectangle would be over PADDING_ALLOWED times
+# the tokens. Rows sorted by length within a batch make the parts nearly rectangular, so batches themselves
+# can be random: sorting rows into batches by length would put rows of one kind into one update.
+ROWS_PER_PART = 8
+PADDING_ALLOWED = 1.2
+
 
 class _Pad(torch.autograd.Function):
     """[N, …] → [S, …] with zeros in the slots without a token; the gradient is its inverse."""
@@ -74,6 +80,23 @@ class Packing:
     def is_rectangular(self) -> bool:
         """Whether all rows have T tokens, so that padding is a view."""
         return self.num_tokens == self.num_rows * self.max_length
+
+    @cached_property
+    def parts(self) -> tuple[tuple[slice, "Packing"], ...]:
+        """Consecutive rows to pad together: the packed tokens of each part, and its packing.
+
+        On the CPU, several where that saves padding; on a GPU one, which is one large kernel.
+        """
+        B, whole = self.num_rows, ((slice(0, self.num_tokens), self),)
+        dense = B * self.max_length <= PADDING_ALLOWED * self.num_tokens
+        if dense or B <= ROWS_PER_PART or self.lengths.device.type != "cpu":
+            return whole
+        parts, start = [], 0
+        for lengths in self.lengths.split(ROWS_PER_PART):
+            part = Packing.from_lengths(lengths)
+            parts.append((slice(start, start + part.num_tokens), part))
+            start += part.num_tokens
+        return tuple(parts)
 
     @cached_property
     def starts(self) -> Tensor:

@@ -65,3 +65,19 @@ def test_weights_sum_to_one_over_the_tokens_that_exist() -> None:
     assert weights is not None
     assert torch.allclose(weights.sum(-1), torch.ones(2, 2, 3), atol=1e-6)
     assert weights[0, :, :, 2].abs().max() == 0
+
+
+def test_rows_mixed_in_parts_equal_rows_mixed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = attention.SelfAttention(8, LayerShape(heads=(0, 1), head_size=4, intermediate_size=1), 0.0)
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    lengths = torch.tensor([30, 20, 9, 9, 5, 4, 3, 2, 2, 1, 1, 0, 1])
+    x = torch.randn(int(lengths.sum()), 8)
+    in_parts = Packing.from_lengths(lengths)
+    assert len(in_parts.parts) == 2
+    expected, weights = layer(x, in_parts, need_weights=True)
+    monkeypatch.setattr("encoder.packing.ROWS_PER_PART", 100)
+    together = Packing.from_lengths(lengths)
+    assert len(together.parts) == 1
+    assert torch.allclose(layer(x, together)[0], expected, atol=1e-6)
+    assert weights is not None and weights.shape == (13, 2, 30, 30)

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from encoder.batches import Batch, length_sorted_batches, shuffled_batches
+from encoder.packing import Packing
 
 
 def test_every_row_comes_once_an_epoch() -> None:
@@ -24,11 +25,14 @@ def test_seed_and_epoch_decide_the_order() -> None:
     assert order(0, 0) != order(1, 0)
 
 
-def test_batches_need_little_padding() -> None:
-    lengths = np.random.default_rng(0).integers(1, 500, 5000)
-    batches = shuffled_batches(lengths, 32, seed=0, epoch=0)
-    padded = sum(lengths[b].max() * len(b) for b in batches)
-    assert padded < 1.05 * lengths.sum()
+def test_a_random_batch_needs_little_padding_once_it_is_in_parts() -> None:
+    lengths = np.random.default_rng(0).integers(1, 500, 2000)
+    padded = 0
+    for rows in shuffled_batches(lengths, 32, seed=0, epoch=0):
+        assert list(lengths[rows]) == sorted(lengths[rows], reverse=True)
+        packing = Packing.from_lengths(torch.from_numpy(lengths[rows]))
+        padded += sum(part.num_rows * part.max_length for _, part in packing.parts)
+    assert padded < 1.3 * lengths.sum()
 
 
 @pytest.mark.parametrize("size", [1, 4, 100])
