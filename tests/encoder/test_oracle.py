@@ -342,7 +342,7 @@ def test_pickle_that_would_run_code_is_refused_and_not_run(
     theirs("bert", SIZES).save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     torch.save({"bert.pooler.dense.bias": Payload()}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(CheckpointError, match=r"pytorch_model.bin: damaged, or holds more than tensors; not loaded"):
+    with pytest.raises(CheckpointError, match=r"pytorch_model.bin: damaged, or holds more than tensors"):
         load_classifier(tmp_path)
     assert not Path("payload").exists()
 
