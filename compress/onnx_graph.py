@@ -102,21 +102,11 @@ class _Builder:
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """A node with one output; returns the output's name."""
-        return self._node(operator, inputs, [output or f"{operator}_{len(self.nodes)}"], attributes)[0]
-
-    def split(self, x: str, sizes: Sequence[int], axis: int) -> list[str]:
-        """``x`` cut along ``axis`` into parts of ``sizes``."""
-        outputs = [f"Split_{len(self.nodes)}_{part}" for part in range(len(sizes))]
-        return self._node("Split", (x, self.integers(*sizes)), outputs, {"axis": axis})
-
-    def _node(
-        self, operator: str, inputs: Sequence[str], outputs: list[str], attributes: dict[str, Any]
-    ) -> list[str]:
         from onnx import helper
 
         name = f"{operator}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), outputs, name=name, **attributes))
-        return outputs
+        self.nodes.append(helper.make_node(operator, list(inputs), [output or name], name=name, **attributes))
+        return output or name
 
     def constant(self, array: NDArray[Any], name: str | None = None) -> str:
         """An initializer; equal unnamed ones are stored once."""
@@ -150,6 +140,13 @@ class _Builder:
         return self.add(
             "Add", self.add("MatMul", x, self.constant(weight.T, f"{module}.weight")), bias, output=output
         )
+
+    def separate(self, module: str, parts: Sequence[str]) -> Sequence[str]:
+        """Cut the linear layer ``module`` by its outputs into equal layers with the names ``parts``."""
+        for kind in ("weight", "bias"):
+            arrays = np.split(self._weights[f"{module}.{kind}"], len(parts))
+            self._weights |= {f"{part}.{kind}": array for part, array in zip(parts, arrays, strict=True)}
+        return parts
 
     def layer_norm(self, module: str, x: str, epsilon: float) -> str:
         """LayerNorm over the last axis."""
@@ -219,8 +216,10 @@ def _attention(builder: _Builder, shape: LayerShape, name: str, x: str, key_bias
     if H == 0:
         return builder.linear(f"{name}.output", x)
     by_head = builder.integers(0, 0, H, K)
-    parts = builder.split(builder.linear(f"{name}.qkv", x), [H * K] * 3, axis=-1)
-    query, key, value = (builder.add("Reshape", part, by_head) for part in parts)  # [B, T, H, K]
+    # Three products, though the model has one: cutting the result of one means to copy all of it.
+    parts = builder.separate(f"{name}.qkv", [f"{name}.query", f"{name}.key", f"{name}.value"])
+    query, key, value = (builder.add("Reshape", builder.linear(part, x), by_head) for part in parts)
+    # [B, T, H, K] each
     query = builder.add("Transpose", query, perm=[0, 2, 1, 3])  # [B, H, T, K]
     key = builder.add("Transpose", key, perm=[0, 2, 3, 1])  # [B, H, K, T]
     value = builder.add("Transpose", value, perm=[0, 2, 1, 3])  # [B, H, T, K]
