@@ -148,6 +148,15 @@ class _Builder:
             self._weights |= {f"{part}.{kind}": array for part, array in zip(parts, arrays, strict=True)}
         return parts
 
+    def residual(self, x: str, update: str) -> str:
+        """x + update, before a norm.
+
+        As Sum, because ONNX Runtime fuses Add and LayerNormalization into one operator that takes five times
+        as long on a CPU as the two do: the model as a whole would be slower by 8 % in float32 and 20 % in
+        int8.
+        """
+        return self.add("Sum", x, update)
+
     def layer_norm(self, module: str, x: str, epsilon: float) -> str:
         """LayerNorm over the last axis."""
         scale, bias = self.parameter(f"{module}.weight"), self.parameter(f"{module}.bias")
@@ -182,10 +191,10 @@ def _embed(builder: _Builder, config: EncoderConfig, exists: str) -> str:
     if config.position_offset:
         position = builder.add("Add", position, builder.integers(config.position_offset))
     table = builder.parameter("encoder.embeddings.position.weight")
-    x = builder.add("Add", x, builder.add("Gather", table, position))
+    x = builder.residual(x, builder.add("Gather", table, position))
     if config.type_vocab_size:
         types = builder.parameter("encoder.embeddings.token_type.weight")
-        x = builder.add("Add", x, builder.add("Gather", types, "token_type_ids"))
+        x = builder.residual(x, builder.add("Gather", types, "token_type_ids"))
     x = builder.layer_norm("encoder.embeddings.norm", x, config.layer_norm_eps)
     if config.embedding_size != config.hidden_size:
         x = builder.linear("encoder.embeddings.projection", x)
@@ -198,15 +207,14 @@ def _layer(
     """Attention and feed-forward with their residuals and norms: [B, T, D] → [B, T, D]."""
     eps, pre_norm = config.layer_norm_eps, config.norm == "pre"
     normed = builder.layer_norm(f"{name}.attention_norm", x, eps) if pre_norm else x
-    x = builder.add("Add", x, _attention(builder, shape, f"{name}.attention", normed, key_bias))
+    x = builder.residual(x, _attention(builder, shape, f"{name}.attention", normed, key_bias))
     if not pre_norm:
         x = builder.layer_norm(f"{name}.attention_norm", x, eps)
     normed = builder.layer_norm(f"{name}.feed_forward_norm", x, eps) if pre_norm else x
-    x = builder.add(
-        "Add",
-        x,
-        _feed_forward(builder, config.activation, shape.intermediate_size, f"{name}.feed_forward", normed),
+    update = _feed_forward(
+        builder, config.activation, shape.intermediate_size, f"{name}.feed_forward", normed
     )
+    x = builder.residual(x, update)
     return x if pre_norm else builder.layer_norm(f"{name}.feed_forward_norm", x, eps)
 
 

@@ -23,6 +23,8 @@ Clock = Callable[[], float]
 BLOCKS = 5
 STEADY_PASSES = 3
 STEADY_TOLERANCE = 0.05
+# A slow model on long rows is timed no longer than this, if it was run twice.
+MAX_SECONDS = 30.0
 
 
 class Timing(BaseModel):
@@ -98,19 +100,25 @@ def time_passes(
     min_runs: int,
     min_seconds: float,
     min_passes: int = BLOCKS,
+    max_seconds: float = MAX_SECONDS,
     clock: Clock = time.perf_counter,
     synchronize: Callable[[], object] = _nothing,
 ) -> NDArray[np.float64]:
     """Durations in seconds, float64 [passes, inputs].
 
     As many passes as ``min_runs`` runs and ``min_seconds`` of running need, and at least ``min_passes``:
-    without repetition there is no noise to state. ``synchronize`` is called before and inside each timed run,
+    without repetition there is no noise to state. After ``max_seconds`` two passes are enough (one, if
+    ``min_passes`` is 1). ``synchronize`` is called before and inside each timed run,
     for devices that work asynchronously. The garbage collector rests meanwhile.
     """
     passes: list[list[float]] = []
     total = 0.0
     with _without_garbage_collection():
-        while len(passes) < min_passes or len(passes) * inputs < min_runs or total < min_seconds:
+        while (
+            len(passes) < min(min_passes, 2)
+            or (len(passes) < min_passes or len(passes) * inputs < min_runs or total < min_seconds)
+            and total < max_seconds
+        ):
             passes.append([_time_one(run, index, clock, synchronize) for index in range(inputs)])
             total += sum(passes[-1])
     return np.array(passes)

@@ -142,3 +142,15 @@ def test_a_file_that_cannot_be_written_is_an_export_error(
 ) -> None:
     with pytest.raises(ExportError, match="cannot be written"):
         write_onnx(classifier(config_with()), tmp_path / "no such folder" / "model.onnx")
+
+
+def test_onnx_runtime_makes_no_slow_operator_of_residual_and_norm(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier], tmp_path: Path
+) -> None:
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(make_onnx(classifier(config_with())).SerializeToString(), options)
+    operators = {node.op_type for node in onnx.load(str(tmp_path / "optimised.onnx")).graph.node}
+    assert "LayerNormalization" in operators
+    assert "SkipLayerNormalization" not in operators

@@ -43,8 +43,8 @@ def test_every_weight_matrix_is_int8_with_a_scale_for_each_output(graph: Path, t
     quantize_dynamic(graph, tmp_path / "int8.onnx")
     model = onnx.load(str(tmp_path / "int8.onnx")).graph
     operators = [node.op_type for node in model.node]
-    # 2 layers × (query, key, value, output, intermediate, output) and 2 in the classifier; 2 × 2 of attention's
-    # stay float
+    # 2 layers × (query, key, value, output, intermediate, output) and 2 in the classifier; attention's own
+    # 2 × 2 stay float
     assert (operators.count("MatMulInteger"), operators.count("MatMul")) == (14, 4)
     sizes = {entry.name: tuple(entry.dims) for entry in model.initializer}
     assert sizes["encoder.layers.0.attention.query.weight_scale"] == (16,)

@@ -79,7 +79,7 @@ def test_bytes_on_disk_are_those_of_the_model_and_not_of_its_run(tmp_path: Path)
     for name, count in {"model.safetensors": 100, "tokenizer.json": 20, "onnx/model.onnx": 3}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * count)
-    for name in ("run.json", "train.log", "report.html", ".lock", "checkpoints/state.pt", "predictions.csv"):
+    for name in ("run.json", "train.log", "report.html", ".lock", "training/state.pt", "predictions.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * 1000)
     assert bytes_on_disk(tmp_path) == 123
