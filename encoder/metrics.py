@@ -132,10 +132,12 @@ def _single_label(predictions: NDArray[np.int64], references: NDArray[np.int64])
     """Both [R], class indices."""
     from sklearn.metrics import f1_score, matthews_corrcoef
 
+    # Where one class is all there is, the coefficient is 0/0: no correlation, and sklearn would warn.
+    undefined = len(np.unique(np.concatenate([predictions, references]))) < 2
     return {
         "accuracy": np.mean(predictions == references),
         "macro_f1": f1_score(references, predictions, average="macro", zero_division=0),
-        "matthews_correlation": matthews_corrcoef(references, predictions),
+        "matthews_correlation": 0.0 if undefined else matthews_corrcoef(references, predictions),
     }
 
 

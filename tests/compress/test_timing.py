@@ -88,6 +88,12 @@ def test_runs_and_seconds_are_both_at_least_what_was_asked(
     assert durations.shape == (passes, 2)
 
 
+def test_slow_runs_end_after_the_time_allowed_but_not_before_two_passes(clock: FakeClock) -> None:
+    run = clock.run_taking(lambda *_: 40.0)
+    durations = time_passes(run, 3, min_runs=100, min_seconds=1, max_seconds=30, clock=clock)
+    assert durations.shape == (2, 3)
+
+
 def test_asynchronous_work_is_waited_for_inside_the_timed_run(clock: FakeClock) -> None:
     pending = 0.0
 

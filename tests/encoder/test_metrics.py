@@ -249,3 +249,8 @@ def test_two_processes_score_offline_without_a_home(tmp_path: Path) -> None:
         assert process.returncode == 0, err
         assert json.loads(out) == {"accuracy": 1.0, "macro_f1": 1.0, "matthews_correlation": 1.0}
     assert list(home.iterdir()) == []
+
+
+def test_rows_of_one_class_have_no_correlation_and_warn_of_nothing() -> None:
+    logits = np.tile(np.array([0.0, 2.0, 1.0, 0.0], dtype=np.float32), (5, 1))
+    assert score(CLASSES, logits, np.ones(5, dtype=np.int64))["matthews_correlation"] == 0.0

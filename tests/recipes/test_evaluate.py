@@ -29,8 +29,6 @@ def test_single_file_is_scored_whole(finetuned, reviews):
     assert result.data.report.splits["test"].rows == 80
 
 
-# scikit-learn warns about the correlation of rows that all have one label; what it returns, 0, is meant.
-@pytest.mark.filterwarnings("ignore:A single label was found:UserWarning")
 def test_label_that_is_missing_from_the_data_shifts_no_other(finetuned, reviews, tmp_path):
     lines = (reviews / "test.csv").read_text().splitlines()
     only_pos = [line for line in lines if not line.endswith(",neg")]
