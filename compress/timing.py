@@ -114,10 +114,9 @@ def time_passes(
     passes: list[list[float]] = []
     total = 0.0
     with _without_garbage_collection():
-        while (
-            len(passes) < min(min_passes, 2)
-            or (len(passes) < min_passes or len(passes) * inputs < min_runs or total < min_seconds)
-            and total < max_seconds
+        while len(passes) < min(min_passes, 2) or (
+            total < max_seconds
+            and (len(passes) < min_passes or len(passes) * inputs < min_runs or total < min_seconds)
         ):
             passes.append([_time_one(run, index, clock, synchronize) for index in range(inputs)])
             total += sum(passes[-1])
