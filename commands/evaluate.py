@@ -30,7 +30,8 @@ def evaluate(
     options = build_config(EvaluateConfig, given)
 
     from commands.progress import show_progress
-    from commands.report import open_console, show_result
+    from commands.report import show_result
+    from commands.tables import open_console
     from recipes.evaluate import evaluate as run
 
     with show_progress() as progress:

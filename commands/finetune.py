@@ -46,7 +46,8 @@ def finetune(
     options = build_config(FinetuneConfig, given, config)
 
     from commands.progress import show_progress
-    from commands.report import open_console, show_result
+    from commands.report import show_result
+    from commands.tables import open_console
     from recipes.finetune import finetune as run
 
     try:

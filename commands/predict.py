@@ -102,7 +102,7 @@ def _print_table(made: "Predictions") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from commands.report import open_console
+    from commands.tables import open_console
 
     console = open_console()
     task = made.task

@@ -5,7 +5,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from commands.report import duration, open_console, print_indented, scores_line, show_data
+from commands.report import scores_line, show_data
+from commands.tables import duration, open_console, print_indented
 
 if TYPE_CHECKING:
     from rich.console import Console

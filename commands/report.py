@@ -1,16 +1,11 @@
-"""Results as tables: what was read, how good and how fast the model is, where it lies.
+"""Results as tables: what was read, how good and how fast the model is, where it lies."""
 
-Nothing is ever cut to fit: a long name wraps, and where the output is not a terminal lines are as long as
-they need to be.
-"""
-
-import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING
 
+from commands.tables import count, duration, facts_table, interval, make_table, number, print_indented, size
 from compress.latency import Latency, Unavailable
-from recipes.result import Result, TrainingResult
+from recipes.result import Against, Result, TrainingResult
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,8 +13,6 @@ if TYPE_CHECKING:
 
     from encoder.data_report import DataReport, SplitReport
 
-WIDTH_OF_A_FILE = 200
-WIDEST = 110
 # Of more classes than this only the most and the least frequent are listed.
 MANY_CLASSES, MOST_FREQUENT, LEAST_FREQUENT = 12, 6, 3
 METRIC_TITLES = {
@@ -32,36 +25,6 @@ METRIC_TITLES = {
     "spearman": "Spearman",
     "mse": "mean squared error",
 }
-
-
-def open_console(*, stderr: bool = False) -> "Console":
-    """Where tables are printed; without colour when NO_COLOR is set or nobody watches."""
-    from rich.console import Console
-
-    console = Console(stderr=stderr, highlight=False)
-    if console.is_terminal:
-        console.width = min(console.width, WIDEST)
-        return console
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(
-        file=cast("TextIO", _WithoutTrailingBlanks(stream)), highlight=False, width=WIDTH_OF_A_FILE
-    )
-
-
-class _WithoutTrailingBlanks:
-    """A stream to which Rich's lines, padded to the width of their table, go without the padding."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write the lines of ``text``."""
-        self._stream.write(re.sub(" +$", "", text, flags=re.MULTILINE))
-        return len(text)
-
-    def flush(self) -> None:
-        """Pass it on."""
-        self._stream.flush()
 
 
 def show_data(report: "DataReport", console: "Console") -> None:
@@ -83,43 +46,16 @@ def show_result(result: Result, console: "Console") -> None:
     """The whole of a finished run."""
     console.print()
     console.print(_scores_table(result))
+    if result.against is not None:
+        for line in _against_remarks(result.against):
+            print_indented(console, line)
+        console.print()
     if result.latency:
         console.print(_latency_table(result.latency))
         for line in _latency_remarks(result.latency):
             print_indented(console, line)
         console.print()
-    console.print(_facts_table(_facts(result)))
-
-
-def number(value: float | None) -> str:
-    """A score with four decimals; ``–`` where it is not defined."""
-    return "–" if value is None else f"{value:.4f}"
-
-
-def count(amount: int, what: str) -> str:
-    """``1 thread``, ``2 threads``."""
-    return f"{amount:,} {what}{'' if amount == 1 else 's'}"
-
-
-def size(amount: float) -> str:
-    """Bytes as ``91.4 MB``, in powers of ten."""
-    for unit in ("bytes", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"
-
-
-def duration(seconds: float | None) -> str:
-    """``42 s``, ``3 min 05 s``, ``2 h 10 min``."""
-    if seconds is None:
-        return "?"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    console.print(facts_table(_facts(result)))
 
 
 def scores_line(scores: Mapping[str, float | None]) -> str:
@@ -127,21 +63,8 @@ def scores_line(scores: Mapping[str, float | None]) -> str:
     return ", ".join(f"{METRIC_TITLES.get(name, name)} {number(value)}" for name, value in scores.items())
 
 
-def _table(*columns: str, title: str = "") -> "Table":
-    """A table whose first column is text and whose others are numbers."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=title or None, title_justify="left", padding=(0, 1)
-    )
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index else "left", overflow="fold")
-    return table
-
-
 def _splits_table(splits: Mapping[str, "SplitReport"]) -> "Table":
-    table = _table("rows", *splits)
+    table = make_table("rows", *splits)
     table.add_row("in all", *(f"{split.rows:,}" for split in splits.values()))
     if any(split.label_range for split in splits.values()):
         for row in ("smallest", "mean", "largest"):
@@ -181,17 +104,45 @@ def _remarks(split: "SplitReport") -> Iterable[str]:
 
 
 def _scores_table(result: Result) -> "Table":
-    metrics = list(next(iter(result.scores.values()), {}))
-    table = _table("score", *(METRIC_TITLES.get(name, name) for name in metrics), "rows")
+    """The main metric comes first, with its interval."""
+    metrics = sorted(next(iter(result.scores.values()), {}), key=lambda name: name != result.main_metric)
+    titles = [METRIC_TITLES.get(name, name) for name in metrics]
+    if result.intervals:
+        titles.insert(1, "95% interval")
+    table = make_table("score", *titles, "rows")
     for split, scores in result.scores.items():
         report = result.data.report.splits.get(split)
         cells = [number(scores[name]) for name in metrics]
+        if result.intervals:
+            cells.insert(1, interval(result.intervals.get(split)))
         table.add_row(split, *cells, f"{report.rows:,}" if report else "")
+    if result.against is not None:
+        cells = [number(result.against.scores.get(name)) for name in metrics]
+        if result.intervals:
+            cells.insert(1, "")
+        table.add_row(result.against.source, *cells, "")
     return table
 
 
+def _against_remarks(against: Against) -> Iterable[str]:
+    """What the comparison allows to claim, and the numbers behind it."""
+    yield f"{against.verdict[:1].upper()}{against.verdict[1:]}."
+    test, one = against.mcnemar, against.difference
+    if test is not None and test.only_first == test.only_second == 0:
+        yield "Both are right on the same rows."
+        return
+    if one is not None:
+        name = METRIC_TITLES.get(one.metric, one.metric)
+        yield f"Difference in {name}: {one.difference:+.4f}, 95% interval {one.low:+.4f} to {one.high:+.4f}."
+    if test is not None:
+        yield (
+            f"{count(test.only_first, 'row')} right here alone, {test.only_second:,} there alone; "
+            f"McNemar's exact test: p = {test.p_value:.2g}."
+        )
+
+
 def _latency_table(latency: Sequence[Latency | Unavailable]) -> "Table":
-    table = _table("latency", "batch", "tokens a row", "p50 ms", "p95 ms", "rows/s")
+    table = make_table("latency", "batch", "tokens a row", "p50 ms", "p95 ms", "rows/s")
     for one in latency:
         if isinstance(one, Unavailable):
             continue
@@ -261,23 +212,3 @@ def _training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
     if training.peak_memory_bytes is not None:
         gpu = training.device_memory_bytes
         yield "peak memory", size(training.peak_memory_bytes) + (f", {size(gpu)} on the GPU" if gpu else "")
-
-
-def _facts_table(facts: Iterable[tuple[str, str]]) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in facts:
-        table.add_row(name, text)
-    return table
-
-
-def print_indented(console: "Console", text: str) -> None:
-    """Each line of ``text`` with two blanks before it and before what it wraps into."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    for line in text.splitlines():
-        console.print(Padding(Text(line, overflow="fold"), (0, 0, 0, 2)))

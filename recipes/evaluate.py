@@ -1,14 +1,26 @@
 """Score a fine-tuned model on labelled texts: an `EvaluateConfig` in, a `Result` out."""
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compress.machine import describe_machine
 from encoder.errors import ConfigError
 from encoder.metrics import main_metric
+from recipes.against import check_other, find_parent, score_against
 from recipes.evaluate_config import EvaluateConfig
 from recipes.observer import Observer, Recorder, Silent
-from recipes.result import DataResult, Result, describe_model, describe_parent, now, read_result, without_nan
+from recipes.result import (
+    Against,
+    DataResult,
+    Result,
+    check_output,
+    describe_model,
+    describe_parent,
+    now,
+    read_result,
+    save_run,
+)
 from recipes.scoring import choose_device, score_split, tokenize
 
 if TYPE_CHECKING:
@@ -16,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result:
-    """The scores of a model on one split. Labels are matched to the model's by name.
+    """The scores of a model on one split, beside another model's. Labels are matched by name.
 
     Raises:
         ConfigError, DataError, CheckpointError: before anything is computed.
@@ -25,6 +37,7 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     from encoder.data import DataOptions, read_data
 
     started = time.perf_counter()
+    output = check_output(config.output, overwrite=config.overwrite)
     recorder = Recorder(observer or Silent())
     device = choose_device(config.device, config.threads)
     recorder.stage(f"Looking at {config.model}")
@@ -33,6 +46,7 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     before = read_result(folder)
     max_length = config.max_length or (before.model.max_length if before else tokenizer.max_length)
     task = read_task(folder)
+    other = _choose_other(config, folder)
     model = load_classifier(folder)
 
     recorder.stage(f"Reading {config.data}")
@@ -43,12 +57,15 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     recorder.data(data.report)
     splits = tokenize(data, tokenizer, max_length=max_length, names=[split], observer=recorder)
     recorder.stage(f"Scoring the {split} rows")
-    scores = score_split(model.to(device), splits.rows[split], device=device, observer=recorder)
-    return Result(
+    scored = score_split(model.to(device), splits.rows[split], device=device, observer=recorder)
+    against: Against | None = None
+    if other is not None:
+        against = score_against(*other, data, split, scored.logits, device=device, observer=recorder)
+    result = Result(
         command="evaluate",
         created=now(),
         seconds=time.perf_counter() - started,
-        output=None,
+        output=None if config.output is None else str(config.output),
         config=config.model_dump(mode="json"),
         seed=None,
         machine=describe_machine(),
@@ -59,11 +76,26 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
         ),
         training=None,
         main_metric=main_metric(data.task),
-        scores={split: without_nan(scores)},
+        scores={split: scored.scores},
+        intervals={} if scored.interval is None else {split: scored.interval},
+        against=against,
         latency=(),
         size=None,
         notes=tuple(recorder.notes),
     )
+    save_run(result, output)
+    return result
+
+
+def _choose_other(config: EvaluateConfig, folder: Path) -> tuple[str, Path] | None:
+    """The model to compare with, by name and folder; checked before anything is read or computed."""
+    from encoder.checkpoint import read_task
+
+    task = read_task(folder)
+    if config.against == "none" or task is None:
+        return None
+    source = config.against or find_parent(folder)
+    return None if source is None else (source, check_other(source, task))
 
 
 def _choose_split(config: EvaluateConfig, data: "TaskData") -> str:

@@ -13,6 +13,8 @@ from recipes.fields import (
     LabelColumn,
     LabelSeparator,
     LabelVariants,
+    Overwrite,
+    RunOutput,
     TextColumn,
     TextPairColumn,
     Threads,
@@ -42,6 +44,13 @@ class EvaluateConfig(Strict):
         description="The split to score; otherwise test, or validation where there is no test.",
         json_schema_extra=MODEL_AND_DATA,
     )
+    against: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Another model to compare with on the same rows, or 'none'; otherwise the model it was "
+        "made from, where that has the same labels and is still there.",
+        json_schema_extra=MODEL_AND_DATA | {"metavar": "MODEL"},
+    )
     text_column: TextColumn = None
     text_pair_column: TextPairColumn = None
     label_column: LabelColumn = None
@@ -57,3 +66,5 @@ class EvaluateConfig(Strict):
     )
     device: Device = "auto"
     threads: Threads = None
+    output: RunOutput = None
+    overwrite: Overwrite = False

@@ -1,15 +1,25 @@
 """Options that several commands have, each described once; and the panels that `--help` groups options in."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, PositiveInt
 
 MODEL_AND_DATA: dict[str, Any] = {"panel": "Model and data"}
 READING: dict[str, Any] = {"panel": "Reading the data"}
 FREEZING: dict[str, Any] = {"panel": "Freezing"}
 TRAINING: dict[str, Any] = {"panel": "Training"}
 OUTPUT: dict[str, Any] = {"panel": "Output and machine"}
+MEASURING: dict[str, Any] = {"panel": "Measuring"}
 COLUMN = READING | {"metavar": "COLUMN"}
+
+
+def split_at_commas(value: Any) -> Any:
+    """``"1,8"`` → ``("1", "8")``, each item once; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    return tuple(dict.fromkeys(item.strip() for item in value.split(",") if item.strip()))
+
 
 TextColumn = Annotated[
     str | None,
@@ -69,4 +79,33 @@ Threads = Annotated[
         description="CPU threads to compute with; otherwise torch's own choice.",
         json_schema_extra=OUTPUT,
     ),
+]
+
+SequenceLengths = Annotated[
+    tuple[PositiveInt, ...],
+    BeforeValidator(split_at_commas),
+    Field(json_schema_extra=MEASURING | {"metavar": "N,N", "commas": True}),
+]
+MeasuredThreads = Annotated[
+    int | None,
+    Field(
+        gt=0,
+        description="CPU threads to measure with; otherwise one for each physical core.",
+        json_schema_extra=MEASURING,
+    ),
+]
+MinRuns = Annotated[
+    int,
+    Field(gt=0, description="Times that each case is run at least.", json_schema_extra=MEASURING),
+]
+RunOutput = Annotated[
+    Path | None,
+    Field(
+        description="A folder to make, with run.json in it, so that enc runs lists this too.",
+        json_schema_extra=OUTPUT | {"metavar": "DIR"},
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    Field(description="Replace the folder of --output if it is there.", json_schema_extra=OUTPUT),
 ]

@@ -32,7 +32,7 @@ from recipes.result import (
     read_result,
     without_nan,
 )
-from recipes.scoring import Splits, choose_device, choose_precision, score_split, tokenize
+from recipes.scoring import Scored, Splits, choose_device, choose_precision, score_split, tokenize
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -85,7 +85,7 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     prepared = _prepare(config, recorder)
     _claim(folder, config, prepared)
     splits, training = _train(config, prepared, folder.work, recorder)
-    scores = _score(config, prepared, splits, recorder)
+    scored = _score(prepared, splits, recorder)
     latency, size = _save_and_measure(config, prepared, splits, folder.work, recorder)
 
     result = Result(
@@ -106,7 +106,8 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
         ),
         training=training,
         main_metric=main_metric(prepared.data.task),
-        scores=scores,
+        scores={name: one.scores for name, one in scored.items()},
+        intervals={name: one.interval for name, one in scored.items() if one.interval is not None},
         latency=latency,
         size=size,
         notes=tuple(recorder.notes),
@@ -286,17 +287,15 @@ def _train(
     return splits, training
 
 
-def _score(
-    config: FinetuneConfig, prepared: Prepared, splits: Splits, observer: Observer
-) -> dict[str, dict[str, float | None]]:
-    scores = {}
+def _score(prepared: Prepared, splits: Splits, observer: Observer) -> dict[str, Scored]:
+    scored = {}
     for name in ("validation", "test"):
         if name in splits.rows:
             observer.stage(f"Scoring the {name} rows")
-            scores[name] = without_nan(
-                score_split(prepared.model, splits.rows[name], device=prepared.device, observer=observer)
+            scored[name] = score_split(
+                prepared.model, splits.rows[name], device=prepared.device, observer=observer
             )
-    return scores
+    return scored
 
 
 def _save_and_measure(

@@ -9,19 +9,19 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from compress.latency import Latency, Unavailable
 from compress.machine import Machine
 from compress.size import Size, model_files
+from compress.uncertainty import McNemar, ScoreDifference, ScoreInterval
+from encoder.config import EncoderConfig
 from encoder.data_report import DataReport
-from encoder.errors import CheckpointError
-from encoder.task import TaskKind
-
-if TYPE_CHECKING:
-    from encoder.model import Classifier
+from encoder.errors import CheckpointError, ConfigError
+from encoder.files import OutputFolder, write_atomic
+from encoder.task import Task, TaskKind
 
 RUN_FILE = "run.json"
 SCHEMA_VERSION = 1
@@ -105,8 +105,26 @@ class TrainingResult(Part):
     resumed_from_step: int | None = None
 
 
-class Result(Part):
-    """One run of one command. ``notes`` are the sentences that were shown while it ran."""
+class Against(Part):
+    """Another model on the same rows.
+
+    ``difference`` is the main metric of the run's model less that of the other; ``mcnemar`` has the run's
+    model first, and is ``None`` for regression. ``verdict`` says in words what both allow to claim.
+    """
+
+    source: str
+    sha256: str
+    scores: dict[str, float | None]
+    difference: ScoreDifference | None
+    mcnemar: McNemar | None
+    verdict: str
+
+
+class Run(Part):
+    """What every run.json holds. ``notes`` are the sentences that were shown while it ran.
+
+    ``parent`` is the model that was trained further, changed or measured.
+    """
 
     schema_version: int = SCHEMA_VERSION
     command: str
@@ -116,19 +134,29 @@ class Result(Part):
     config: dict[str, Any]
     seed: int | None
     machine: Machine
-    model: ModelResult
     parent: Parent | None
-    data: DataResult
-    training: TrainingResult | None
-    main_metric: str
-    scores: dict[str, dict[str, float | None]]
-    latency: tuple[Latency | Unavailable, ...]
-    size: Size | None
     notes: tuple[str, ...]
 
     def to_json(self) -> str:
         """The text of run.json: two spaces of indentation, a line feed at the end, no NaN."""
         return self.model_dump_json(indent=2) + "\n"
+
+
+class Result(Run):
+    """One run of a command that makes or scores a model.
+
+    ``intervals`` are those of the main metric, by split; a split whose interval is not known is not in it.
+    """
+
+    model: ModelResult
+    data: DataResult
+    training: TrainingResult | None
+    main_metric: str
+    scores: dict[str, dict[str, float | None]]
+    intervals: dict[str, ScoreInterval] = {}
+    against: Against | None = None
+    latency: tuple[Latency | Unavailable, ...]
+    size: Size | None
 
 
 def read_result(folder: Path) -> Result | None:
@@ -151,6 +179,28 @@ def read_result(folder: Path) -> Result | None:
         ) from error
 
 
+def check_output(output: Path | None, *, overwrite: bool) -> OutputFolder | None:
+    """The folder of a run that makes no model, checked before anything is computed.
+
+    Raises:
+        ConfigError: it cannot be made; or it holds a model, which must not be replaced by a measurement.
+    """
+    if output is None:
+        return None
+    if (output / "config.json").exists():
+        raise ConfigError(f"--output {output}: a model is in that folder; choose another name")
+    folder = OutputFolder(output, overwrite=overwrite)
+    folder.check()
+    return folder
+
+
+def save_run(run: Run, folder: OutputFolder | None) -> None:
+    """Write run.json into ``folder``, which appears with it."""
+    if folder is not None:
+        write_atomic(folder.open() / RUN_FILE, run.to_json())
+        folder.finish()
+
+
 def hash_model(folder: Path) -> str:
     """SHA-256 over the names and bytes of the files that decide a model's output, in lower-case hex."""
     digest = hashlib.sha256()
@@ -163,7 +213,17 @@ def hash_model(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def describe_model(source: str, folder: Path, model: "Classifier", max_length: int) -> ModelResult:
+class _Described(Protocol):
+    """A classifier, or what a folder says of one."""
+
+    @property
+    def config(self) -> EncoderConfig: ...
+
+    @property
+    def task(self) -> Task: ...
+
+
+def describe_model(source: str, folder: Path, model: _Described, max_length: int) -> ModelResult:
     """``model`` as it is saved in ``folder``, which is or will be called ``source``."""
     return ModelResult(
         source=source,

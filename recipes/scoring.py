@@ -4,11 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from compress.machine import list_gpus, supports_bf16
+from compress.uncertainty import ScoreInterval, score_interval
 from encoder.errors import ConfigError
+from encoder.metrics import main_metric, score
 from encoder.rows import TokenizedRows
+from encoder.task import Task
 from recipes.observer import Observer
-from recipes.result import Encoded
+from recipes.result import Encoded, without_nan
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -25,6 +31,18 @@ class Splits:
 
     rows: Mapping[str, TokenizedRows]
     encoded: Mapping[str, Encoded]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The logits of a split, float32 [R, C], their scores, and the interval of the main one.
+
+    ``interval`` is ``None`` where it is not known: one row, or a score that is not defined.
+    """
+
+    logits: NDArray[np.float32]
+    scores: dict[str, float | None]
+    interval: ScoreInterval | None
 
 
 def tokenize(
@@ -48,9 +66,8 @@ def score_split(
     *,
     device: str,
     observer: Observer,
-) -> dict[str, float]:
+) -> Scored:
     """The scores of ``model`` on ``rows``, computed in float32."""
-    from encoder.metrics import score
     from encoder.prediction import predict_logits
 
     done = 0
@@ -62,7 +79,17 @@ def score_split(
 
     logits = predict_logits(model, rows, device=device, on_rows=count)
     assert rows.labels is not None
-    return score(model.task, logits, rows.labels)
+    scores = without_nan(score(model.task, logits, rows.labels))
+    return Scored(logits, scores, find_interval(model.task, logits, rows.labels))
+
+
+def find_interval(
+    task: Task, logits: NDArray[np.float32], labels: NDArray[np.generic]
+) -> ScoreInterval | None:
+    """The interval of the main metric; ``None`` where resampling the rows cannot tell."""
+    interval = score_interval(task, logits, labels, metric=main_metric(task))
+    known = np.isfinite([interval.score, interval.low, interval.high]).all() and interval.low < interval.high
+    return interval if known else None
 
 
 def describe_cut(encoded: Mapping[str, Encoded], max_length: int) -> str:

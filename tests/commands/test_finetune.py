@@ -24,7 +24,7 @@ def test_run_tells_what_it_read_froze_trained_and_wrote(tiny_model, reviews, tmp
     assert "single-label" in shown.err
     assert "without dropout" in shown.err
     assert "epoch 1/1 · loss" in shown.err
-    assert re.search(r"test +\d\.\d{4} +\d\.\d{4} +-?\d\.\d{4} +24", shown.out)
+    assert re.search(r"test +\d\.\d{4} +\d\.\d{4}–\d\.\d{4} +\d\.\d{4} +-?\d\.\d{4} +24", shown.out)
     for fact in ("trained", "frozen", "training", "peak memory", "size", str(output)):
         assert fact in shown.out
     assert "Try it: enc predict '" in shown.out  # quoted for the shell: the folder's name has a blank

@@ -6,7 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from commands.report import duration, number, open_console, show_data, show_result, size
+from commands.report import show_data, show_result
+from commands.tables import duration, number, open_console, size
 from compress.latency import Latency, Unavailable
 from compress.workload import Shape
 from encoder.data_report import DataReport, Dropped, LabelRange, Overlap, SplitReport
