@@ -125,7 +125,7 @@ def describe_expected(field: FieldInfo) -> str:
     if typing.get_origin(kind) is Literal:
         return "one of " + ", ".join(str(choice) for choice in typing.get_args(kind))
     if typing.get_origin(kind) is tuple:
-        return "a list of texts"
+        return f"{_describe_items(field)}, with commas between" if _has_commas(field) else "a list of texts"
     words = {int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
     bounds = [
         f"{word} {getattr(constraint, key):,}"
@@ -134,6 +134,26 @@ def describe_expected(field: FieldInfo) -> str:
         if isinstance(constraint, bound)
     ]
     return " ".join([words.get(kind, "a text that is not empty"), " and ".join(bounds)]).strip()
+
+
+def _describe_items(field: FieldInfo) -> str:
+    """What the items of a list may be; see ``recipes.fields.split_at_commas``."""
+    if choices := _choices(field):
+        return "names out of " + ", ".join(choices)
+    return "whole numbers above 0"
+
+
+def _choices(field: FieldInfo) -> tuple[str, ...]:
+    """The values a field may have, or each item of a list; empty where they are not names."""
+    kind = _kind(field)
+    if typing.get_origin(kind) is tuple:
+        kind = typing.get_args(kind)[0]
+    return typing.get_args(kind) if typing.get_origin(kind) is Literal else ()
+
+
+def _has_commas(field: FieldInfo) -> bool:
+    """Whether a list is typed as one word with commas, and not by repeating the option."""
+    return bool(_extra(field).get("commas"))
 
 
 def _kind(field: FieldInfo) -> Any:
@@ -162,7 +182,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         option["metavar"] = FLAG
         if field.default is True:
             spelling = f"{spelling}/--no-{spelling[2:]}"
-    elif typing.get_origin(kind) is tuple:
+    elif typing.get_origin(kind) is tuple and not _has_commas(field):
         annotation = list[str] | None
         option["metavar"] = "PATTERN"
     else:
@@ -187,6 +207,8 @@ def _default_note(field: FieldInfo) -> str:
         return f"[dim]\\[{', '.join(choices)}][/dim]"
     if kind is bool or field.default in (None, ()):
         return ""
+    if typing.get_origin(kind) is tuple:
+        return f"[dim]\\[default: {','.join(str(item) for item in field.default)}][/dim]"
     return f"[dim]\\[default: {field.default}][/dim]"
 
 
@@ -217,8 +239,7 @@ def _explain(config: type[BaseModel], detail: ErrorDetails, call: Callable[[str]
     if detail["type"] == "missing":
         return [f"{call(name)} is missing: {_first_lower(field.description or '')}"]
     value = detail["input"]
-    choices = typing.get_args(_kind(field)) if typing.get_origin(_kind(field)) is Literal else ()
-    hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+    hint = did_you_mean(value, _choices(field)) if isinstance(value, str) else ""
     return [f"{call(name)} is {value!r}; expected {describe_expected(field)}{hint}"]
 
 

@@ -1,0 +1,46 @@
+"""`enc bench`: measure models and compare them."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from commands.options import FLAG, build_config, with_options
+from recipes.bench_config import BenchConfig
+
+EPILOG = (
+    "[bold]Examples[/bold]\n\n"
+    "enc bench runs/news\n\n"
+    "enc bench runs/news runs/news-pruned --data bbc-news --output runs/bench-pruned\n\n"
+    "enc bench runs/news --batch-sizes 1,32 --sequence-lengths 16,128 --runtimes torch-fp32,onnx-int8"
+)
+
+
+@with_options(BenchConfig)
+def bench(
+    given: dict[str, Any],
+    *,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            metavar=FLAG,
+            help="Print run.json instead of tables.",
+            rich_help_panel="Output and machine",
+        ),
+    ] = False,
+) -> None:
+    """Measure how fast and how big models are, and compare them."""
+    options = build_config(BenchConfig, given)
+
+    from commands.bench_report import show_bench
+    from commands.progress import show_progress
+    from commands.tables import open_console
+    from recipes.bench import bench as run
+
+    with show_progress() as progress:
+        result = run(options, progress)
+    if as_json:
+        sys.stdout.write(result.to_json())
+    else:
+        show_bench(result, open_console())
