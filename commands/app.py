@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from commands import evaluate, finetune, predict
+from commands import bench, evaluate, finetune, predict, profile, runs
 from commands.options import option_name, suggest
 from encoder.errors import EncError
 
@@ -53,6 +53,9 @@ for _module, _command in (
     (finetune, finetune.finetune),
     (evaluate, evaluate.evaluate),
     (predict, predict.predict),
+    (bench, bench.bench),
+    (profile, profile.profile),
+    (runs, runs.runs),
 ):
     app.command(epilog=_module.EPILOG)(_command)
 

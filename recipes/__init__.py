@@ -1,9 +1,12 @@
 """Whole experiments: a typed config in, a ``Result`` out. Nothing here prints.
 
 Each command has its recipe, and each recipe its config: ``finetune`` and ``finetune_config``, ``evaluate``
-and ``evaluate_config``, ``predict`` and ``predict_config``; ``fields`` holds the options they share.
-``result`` is what run.json holds, ``observer`` how a recipe tells what it is doing, ``scoring`` what recipes
-have in common.
+and ``evaluate_config``, and so on: ``predict``, ``bench`` (how fast), ``profile`` (where the time goes),
+``runs`` (all that was done so far). ``fields`` holds the options they share.
+
+``result`` is the run.json of a model that was made or scored, ``measurements`` that of one that was measured;
+``ledger`` reads both. ``observer`` is how a recipe tells what it is doing. ``scoring`` turns rows into scores
+and ``against`` compares two models on them; ``models`` and ``inputs`` are what a measurement starts from.
 
 The configs import nothing heavy: a command line is checked before torch is loaded.
 """

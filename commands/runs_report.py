@@ -1,0 +1,96 @@
+"""The ledger as a table of runs and a tree of models."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commands.bench_report import milliseconds
+from commands.report import METRIC_TITLES
+from commands.tables import make_table, number, print_indented, size
+from recipes.runs import Entry, Ledger, Score
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+def show_runs(ledger: Ledger, console: "Console") -> None:
+    """The newest run first; then which model came of which."""
+    newest = ledger.newest_first()
+    if not newest:
+        print_indented(console, f"No runs in {ledger.folder}: enc finetune --output {ledger.folder}/NAME …")
+        return
+    console.print()
+    console.print(_runs_table(newest, ledger.folder))
+    console.print(_tree_table(ledger))
+    for line in (
+        "p50: at batch size 1. In brackets what it is of the first run of its line that can be compared: "
+        "how many times as fast, and the share of its size.",
+        "Brackets are missing where machine, threads or the timed rows differ.",
+    ):
+        print_indented(console, line)
+
+
+def _runs_table(entries: Sequence[Entry], folder: str) -> "Table":
+    table = make_table("run", "made", "by", "on", "score", texts=5)
+    for entry in entries:
+        created = "" if entry.created is None else entry.created.astimezone().strftime("%Y-%m-%d %H:%M")
+        score = "" if entry.score is None else _score_in_full(entry.score)
+        table.add_row(as_path(entry, folder), created, entry.command or "", entry.data or "", score)
+    return table
+
+
+def _score_in_full(score: Score) -> str:
+    name = METRIC_TITLES.get(score.metric, score.metric)
+    split = "" if score.split == "test" else f", {score.split}"
+    if score.low is None or score.high is None:
+        return f"{name} {number(score.value)}{split}"
+    return f"{name} {number(score.value)} [{number(score.low)}, {number(score.high)}]{split}"
+
+
+def _tree_table(ledger: Ledger) -> "Table":
+    from rich.text import Text
+
+    table = make_table("model", "by", "score", "p50 ms", "size", texts=2)
+    for entry, branch in zip(ledger.runs, branches(ledger.runs), strict=True):
+        name = as_path(entry, ledger.folder)
+        outside = entry.folder is None
+        table.add_row(
+            Text(branch + name, style="dim" if outside else "", overflow="fold"),
+            "from elsewhere" if outside else entry.command or "",
+            "–" if entry.score is None else number(entry.score.value),
+            _with_ratio(milliseconds(entry.latency.p50_ms) if entry.latency else "", entry.speedup, "×"),
+            _with_ratio(size(entry.bytes_on_disk) if entry.bytes_on_disk else "", entry.size_ratio, ""),
+        )
+    return table
+
+
+def _with_ratio(value: str, ratio: float | None, unit: str) -> str:
+    if not value:
+        return "–"
+    return value if ratio is None else f"{value} ({ratio:.2f}{unit})"
+
+
+def as_path(entry: Entry, folder: str) -> str:
+    """The name of an entry as a reader of ``folder`` would say it: without ``folder`` before it."""
+    if entry.folder is None:
+        return entry.name
+    path, base = Path(entry.folder), Path(folder).expanduser()
+    return str(path.relative_to(base)) if path != base and path.is_relative_to(base) else str(path)
+
+
+def branches(entries: Sequence[Entry]) -> list[str]:
+    """What is drawn before each name: ``├─`` and ``└─``, with ``│`` where a branch goes on below."""
+    drawn: list[str] = []
+    goes_on: dict[int, bool] = {}  # depth → whether there is a later one of that depth under the same parent
+    for entry in reversed(entries):
+        for depth in [depth for depth in goes_on if depth > entry.depth]:
+            del goes_on[depth]
+        if entry.depth == 0:
+            goes_on.clear()
+            drawn.append("")
+            continue
+        before = "".join("│ " if goes_on.get(depth) else "  " for depth in range(1, entry.depth))
+        drawn.append(before + ("├─ " if goes_on.get(entry.depth) else "└─ "))
+        goes_on[entry.depth] = True
+    return drawn[::-1]
