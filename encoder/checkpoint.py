@@ -15,7 +15,7 @@ from torch import Tensor
 
 from encoder import huggingface, sources
 from encoder.config import EncoderConfig
-from encoder.errors import CheckpointError
+from encoder.errors import CheckpointError, did_you_mean
 from encoder.files import write_atomic, write_json
 from encoder.model import Classifier, initialise_
 from encoder.task import Task
@@ -45,6 +45,9 @@ def resolve_model(source: str) -> Path:
         raise CheckpointError(f"{source}: is a file; expected a model folder with {CONFIG_FILE}")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source) or source.startswith((".", "/", "~")):
         raise CheckpointError(f"{source}: no such folder")
+    if folder.parent.name and folder.parent.is_dir():  # runs/typo is no model of the hub's user "runs"
+        here = [str(path) for path in folder.parent.iterdir() if path.is_dir()]
+        raise CheckpointError(f"{source}: no such folder{did_you_mean(source, here)}")
     return _download(source)
 
 

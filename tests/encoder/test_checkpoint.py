@@ -181,6 +181,13 @@ def test_a_path_that_does_not_exist_is_not_looked_up_on_a_hub(source: str) -> No
         resolve_model(source)
 
 
+def test_a_mistyped_folder_is_answered_with_its_neighbour_and_not_looked_up(tmp_path, monkeypatch) -> None:
+    (tmp_path / "runs" / "news").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CheckpointError, match="runs/nwes: no such folder; did you mean 'runs/news'?"):
+        resolve_model("runs/nwes")
+
+
 def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "model.bin").touch()
     with pytest.raises(CheckpointError, match="is a file"):
