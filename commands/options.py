@@ -235,6 +235,8 @@ def _explain(config: type[BaseModel], detail: ErrorDetails, call: Callable[[str]
         text = str(detail["ctx"]["error"]) if "ctx" in detail else detail["msg"]
         return re.sub("`([a-z_]+)`", lambda match: call(match[1]), text).splitlines()
     name = str(detail["loc"][0])
+    if detail["type"] == "too_short" and detail["input"]:  # only because of its wrong items
+        return []
     field = config.model_fields[name]
     if detail["type"] == "missing":
         return [f"{call(name)} is missing: {_first_lower(field.description or '')}"]

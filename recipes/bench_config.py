@@ -29,7 +29,7 @@ class BenchConfig(Strict):
     models: tuple[str, ...] = Field(
         min_length=1,
         description="Fine-tuned models: folders, or model hub names. Several are compared with the first.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL..."},
+        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
     )
     data: str | None = Field(
         default=None,
