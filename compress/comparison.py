@@ -117,10 +117,10 @@ def compare_latency(
     )
     blocks = launches * ROUNDS
     turn = {"min_runs": -(-min_runs // blocks), "min_seconds": min_seconds / blocks}
-    random = np.random.default_rng(seed)
+    starts, turns = (changing_orders(record.present, seed=[seed, kind]) for kind in (0, 1))
     with Sessions(workload, threads=threads) as sessions:
         for launch in range(launches):
-            _measure_launch(record, sessions, turn, random, (launch, launches), progress)
+            _measure_launch(record, sessions, turn, (starts, turns), (launch, launches), progress)
     measured = []
     for index, (one, reason) in enumerate(zip(contestants, reasons, strict=True)):
         if reason is not None:
@@ -136,15 +136,18 @@ def _measure_launch(
     record: "_Record",
     sessions: Sessions,
     turn: dict[str, float],
-    random: np.random.Generator,
+    orders: tuple[Iterator[list[int]], Iterator[list[int]]],
     launch: tuple[int, int],
     progress: Progress | None,
 ) -> None:
-    """One launch, ``launch`` being its number and how many there are: all processes, cases and rounds."""
-    number, launches = launch
+    """One launch, ``launch`` being its number and how many there are: all processes, cases and rounds.
+
+    ``orders`` are those in which processes are started and in which they take turns.
+    """
+    (starts, turns), (number, launches) = orders, launch
     with ExitStack() as stack:
         workers: dict[int, WorkerProcess] = {}
-        for index in random.permutation(record.present).tolist():
+        for index in next(starts):
             one = record.contestants[index]
             worker = sessions.open(one.runtime, Path(one.model), device=one.device)
             workers[index] = stack.enter_context(worker)
@@ -157,11 +160,24 @@ def _measure_launch(
                 warm = worker.ask("warm_up", case=case, max_seconds=WARM_UP_SECONDS)
                 record.warm[index, case].append(WarmUp(**warm))
             for _ in range(ROUNDS):
-                for index in random.permutation(list(workers)).tolist():
+                for index in next(turns):
                     answer = workers[index].ask("passes", case=case, **turn)
                     record.add(index, case, number, np.array(answer["durations_s"]))
             for index, worker in workers.items():
                 record.memory[index, case].append(worker.ask("memory"))
+
+
+def changing_orders(items: Sequence[int], *, seed: Sequence[int]) -> Iterator[list[int]]:
+    """Orders of ``items`` without end: one by chance, the same backwards, the next by chance …
+
+    The first process to be started, or to have its turn, is a little slower or faster than the last; in two
+    orders that mirror each other this falls on all alike.
+    """
+    random = np.random.default_rng(list(seed))
+    while True:
+        order: list[int] = random.permutation(items).tolist()
+        yield order
+        yield order[::-1]
 
 
 @dataclass

@@ -38,7 +38,9 @@ class Speedup(BaseModel):
 
     def __str__(self) -> str:
         """In words: a gain that may be none is not stated as a gain."""
-        interval = f"{self.low:.2f}–{self.high:.2f}"
+        # A bound beside 1 must not be printed as 1.
+        digits = 3 if not self.is_noise and "1.00" in (f"{self.low:.2f}", f"{self.high:.2f}") else 2
+        interval = f"{self.low:.{digits}f}–{self.high:.{digits}f}"
         if self.is_noise:
             return f"inside the noise: {self.ratio:.2f}× ({interval})"
         direction = "faster" if self.ratio > 1 else "slower"

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,14 @@ import numpy as np
 import pytest
 
 from compress import comparison
-from compress.comparison import ROUNDS, Comparison, Contestant, compare_latency, compared_pairs
+from compress.comparison import (
+    ROUNDS,
+    Comparison,
+    Contestant,
+    changing_orders,
+    compare_latency,
+    compared_pairs,
+)
 from compress.latency import Latency, Unavailable
 from compress.workload import from_grid, from_rows
 from encoder.errors import CheckpointError, ConfigError
@@ -90,6 +98,13 @@ def test_models_take_turns_in_every_round_and_not_always_in_one_order(fake: type
     assert len(rounds) == launches * ROUNDS * len(GRID.cases)
     assert all(len(set(turns)) == 2 for turns in rounds)
     assert len(set(rounds)) == 2
+
+
+def test_orders_come_with_their_mirror_image_so_that_no_place_is_an_advantage() -> None:
+    orders = list(islice(changing_orders([3, 5, 8], seed=[0]), 40))
+    places = np.array([[order.index(item) for item in (3, 5, 8)] for order in orders])
+    assert places.mean(axis=0).tolist() == [1, 1, 1]
+    assert len({tuple(order) for order in orders}) == 6
 
 
 def test_all_turns_together_are_at_least_the_runs_asked_for(fake: type[FakeWorker]) -> None:

@@ -61,6 +61,7 @@ def test_inputs_of_any_length_count_alike() -> None:
         (1.32, 1.29, 1.35, "faster: 1.32× (1.29–1.35)"),
         (1.03, 0.99, 1.07, "inside the noise: 1.03× (0.99–1.07)"),
         (0.8, 0.75, 0.85, "slower: 0.80× (0.75–0.85)"),
+        (1.05, 1.002, 1.1, "faster: 1.05× (1.002–1.100)"),
     ],
 )
 def test_a_gain_inside_the_noise_is_called_so(ratio: float, low: float, high: float, words: str) -> None:
