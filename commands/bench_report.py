@@ -183,5 +183,7 @@ def milliseconds(value: float) -> str:
 
 
 def per_second(value: float) -> str:
-    """Whole numbers, but for the slowest."""
+    """Whole numbers, but for the slowest; millions as ``12.35 M``."""
+    if value >= 1e6:
+        return f"{value / 1e6:.2f} M"
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"

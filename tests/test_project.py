@@ -78,7 +78,7 @@ def test_links_between_pages_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("command", ["finetune", "evaluate", "predict"])
+@pytest.mark.parametrize("command", ["finetune", "evaluate", "predict", "bench", "profile", "runs"])
 def test_every_command_has_its_recipe_its_test_and_its_page(command):
     for folder in ("commands", "recipes"):
         assert (ROOT / folder / f"{command}.py").exists()

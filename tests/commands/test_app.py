@@ -26,7 +26,9 @@ def enc(*arguments, script=MAIN, **options):
     )
 
 
-@pytest.mark.parametrize("command", [[], ["finetune"], ["evaluate"], ["predict"]])
+@pytest.mark.parametrize(
+    "command", [[], ["finetune"], ["evaluate"], ["predict"], ["bench"], ["profile"], ["runs"]]
+)
 def test_help_leaves_torch_alone_and_has_no_cut_words(command):
     done = enc(*command, "--help", script=SPY)
     assert done.stdout.endswith("HEAVY 0 []\n")
@@ -58,6 +60,12 @@ def test_help_takes_less_than_half_a_second_of_work():
         (["predict"], "MODEL is missing"),
         (["predict", "runs/x", "text", "--format", "cvs"], "did you mean 'csv'?"),
         (["finetuen"], "finetune"),
+        (["bench"], "MODEL is missing"),
+        (["bench", "runs/x", "--runtimes", "onnx-int4"], "did you mean 'onnx-int8'?"),
+        (["bench", "runs/x", "--min-runs", "0"], "--min-runs is '0'; expected a whole number above 0"),
+        (["bench", "."], ".: not a model folder: config.json is missing"),
+        (["profile", "."], ".: not a model folder: config.json is missing"),
+        (["runs", "nowhere"], "nowhere: no such folder"),
     ],
 )
 def test_mistyped_command_line_fails_before_torch_is_imported(arguments, message):

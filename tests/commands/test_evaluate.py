@@ -31,6 +31,15 @@ def test_label_the_model_does_not_know_is_refused_with_its_line(finetuned, tmp_p
     assert re.search(r"new\.csv:3: .*'nge'.*did you mean 'neg'\?", capsys.readouterr().err)
 
 
+def test_other_model_is_compared_in_words(finetuned, reviews, capsys):
+    arguments = ["evaluate", str(finetuned), "--data", str(reviews), "--against", str(finetuned)]
+    assert run(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "95% interval" in shown
+    assert f"No difference from {finetuned} that 24 rows can show." in shown
+    assert "Both are right on the same rows." in shown
+
+
 def test_split_that_is_not_there_is_refused(finetuned, reviews, capsys):
     data = str(reviews / "test.csv")
     assert run(["evaluate", str(finetuned), "--data", data, "--split", "validation"]) == 2

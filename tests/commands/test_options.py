@@ -8,16 +8,26 @@ from typer.main import get_command
 from commands.app import app
 from commands.options import build_config
 from encoder.errors import ConfigError
+from recipes.bench_config import BenchConfig
 from recipes.evaluate_config import EvaluateConfig
 from recipes.finetune_config import FinetuneConfig
 from recipes.predict_config import PredictConfig
+from recipes.profile_config import ProfileConfig
+from recipes.runs_config import RunsConfig
 
 NEEDED = {"model": "m", "data": "d", "output": "o"}
 
 
 @pytest.mark.parametrize(
     ("command", "config"),
-    [("finetune", FinetuneConfig), ("evaluate", EvaluateConfig), ("predict", PredictConfig)],
+    [
+        ("finetune", FinetuneConfig),
+        ("evaluate", EvaluateConfig),
+        ("predict", PredictConfig),
+        ("bench", BenchConfig),
+        ("profile", ProfileConfig),
+        ("runs", RunsConfig),
+    ],
 )
 def test_every_field_is_an_option_with_a_sentence_and_a_panel(command, config):
     parameters = {parameter.name: parameter for parameter in get_command(app).commands[command].params}
@@ -97,3 +107,31 @@ def test_other_tools_names_are_answered_with_ours(tmp_path):
         build_config(FinetuneConfig, NEEDED, file)
     for name in ("learning_rate", "num_epochs", "max_length"):
         assert f"did you mean {name!r}?" in str(caught.value)
+
+
+def test_lists_are_typed_with_commas():
+    given = {"models": ["a", "b"], "batch_sizes": "1, 8,8", "runtimes": "onnx-int8,torch-fp32"}
+    config = build_config(BenchConfig, given)
+    assert config.models == ("a", "b")
+    assert config.batch_sizes == (1, 8)
+    assert config.runtimes == ("onnx-int8", "torch-fp32")
+    assert config.sequence_lengths == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch_sizes": "1,x"}, "--batch-sizes is 'x'; expected whole numbers above 0, with commas between"),
+        ({"batch_sizes": "0"}, "--batch-sizes is '0'; expected whole numbers above 0, with commas between"),
+        ({"batch_sizes": ","}, "--batch-sizes is (); expected whole numbers above 0, with commas between"),
+        (
+            {"runtimes": "onx-int8"},
+            "--runtimes is 'onx-int8'; expected names out of torch-fp32, torch-bf16, onnx-fp32, onnx-int8, "
+            "with commas between; did you mean 'onnx-int8'?",
+        ),
+    ],
+)
+def test_item_of_a_list_that_is_wrong_is_told_once(given, message):
+    with pytest.raises(ConfigError) as caught:
+        build_config(BenchConfig, {"models": ["a"]} | given)
+    assert str(caught.value) == message

@@ -184,7 +184,7 @@ def test_a_path_that_does_not_exist_is_not_looked_up_on_a_hub(source: str) -> No
 def test_a_mistyped_folder_is_answered_with_its_neighbour_and_not_looked_up(tmp_path, monkeypatch) -> None:
     (tmp_path / "runs" / "news").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CheckpointError, match="runs/nwes: no such folder; did you mean 'runs/news'?"):
+    with pytest.raises(CheckpointError, match=r"runs/nwes: no such folder; did you mean 'runs/news'\?"):
         resolve_model("runs/nwes")
 
 

@@ -5,6 +5,7 @@ import pytest
 from encoder.errors import CheckpointError, ConfigError, DataError
 from recipes.evaluate import evaluate
 from recipes.evaluate_config import EvaluateConfig
+from recipes.result import read_result
 
 
 def config(finetuned, data, **changes):
@@ -49,3 +50,24 @@ def test_mistakes_are_told(finetuned, reviews, tiny_model, tmp_path):
     (tmp_path / "scores.csv").write_text("text,label\ngood film,0.5\nbad film,1.5\n")
     with pytest.raises(DataError, match=r"scores\.csv:2: .*'0\.5'"):
         evaluate(config(finetuned, tmp_path / "scores.csv"))
+
+
+def test_score_lies_in_its_interval(finetuned, reviews):
+    result = evaluate(config(finetuned, reviews / "train.csv"))
+    interval = result.intervals["test"]
+    assert (interval.metric, interval.rows) == ("accuracy", 80)
+    assert interval.low < interval.score == result.scores["test"]["accuracy"] <= interval.high
+    assert finetuned.intervals["test"].score == finetuned.scores["test"]["accuracy"]
+
+
+def test_output_holds_what_was_returned(finetuned, reviews, tmp_path):
+    result = evaluate(config(finetuned, reviews, output=tmp_path / "scored"))
+    assert read_result(tmp_path / "scored") == result
+    assert result.parent.sha256 == finetuned.model.sha256
+    with pytest.raises(ConfigError, match="not empty"):
+        evaluate(config(finetuned, reviews, output=tmp_path / "scored"))
+
+
+def test_measurement_never_replaces_a_model(finetuned, reviews):
+    with pytest.raises(ConfigError, match="a model is in that folder"):
+        evaluate(config(finetuned, reviews, output=finetuned.output, overwrite=True))

@@ -1,0 +1,158 @@
+"""Results made of nothing: what tests of reports and of the ledger start from."""
+
+from datetime import UTC, datetime, timedelta
+
+from compress.latency import Latency
+from compress.machine import Machine
+from compress.paired import Speedup
+from compress.size import Size
+from compress.uncertainty import ScoreInterval
+from compress.workload import Shape
+from encoder.data_report import DataReport, SplitReport
+from recipes.measurements import BenchModel, BenchRatio, BenchResult, BenchRow, MeasuredTexts
+from recipes.result import DataResult, ModelResult, Parent, Result
+
+MACHINE = Machine(
+    cpu="A Processor With A Rather Long Name (R) CPU @ 2.00GHz, Seventh Generation",
+    cpu_flags=("avx2", "fma", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16", "amx_int8"),
+    architecture="x86_64",
+    physical_cores=16,
+    logical_cpus=32,
+    memory_bytes=2**36,
+    gpus=(),
+    operating_system="an operating system",
+    python="3.12.1",
+    versions={"enc-encoder": "0.1.0", "torch": "2.13.0", "onnxruntime": "1.25.0", "numpy": "2.4.0"},
+)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def make_shape(batch_size=1, sequence_length=128, **changes):
+    values = {
+        "batch_size": batch_size,
+        "sequence_length": sequence_length,
+        "mean_tokens": float(sequence_length or 93),
+        "max_tokens": sequence_length or 512,
+        "padding": 0.0 if sequence_length else 0.25,
+        "batches": 1,
+    }
+    return Shape(**values | changes)
+
+
+def make_latency(p50_ms=12.5, runtime="torch-fp32", device="cpu", shape=None, **changes):
+    values = {
+        "runtime": runtime,
+        "device": device,
+        "device_name": MACHINE.cpu,
+        "precision": "fp32",
+        "threads": 16,
+        "shape": shape or make_shape(),
+        "p50_ms": p50_ms,
+        "p95_ms": p50_ms * 1.2,
+        "p99_ms": p50_ms * 1.5,
+        "mean_ms": p50_ms,
+        "rows_per_s": 1e3 / p50_ms,
+        "tokens_per_s": 128e3 / p50_ms,
+        "runs": 100,
+        "noise": 0.021,
+        "warm_up_runs": 10,
+        "steady": True,
+        "peak_memory_bytes": 10**9,
+    }
+    return Latency(**values | changes)
+
+
+def make_model(source="runs/a", sha256="a"):
+    return ModelResult(
+        source=source,
+        sha256=sha256,
+        family="bert",
+        task="single_label",
+        labels=("neg", "pos"),
+        pair=False,
+        num_hidden_layers=6,
+        hidden_size=384,
+        max_length=256,
+    )
+
+
+def make_size(bytes_on_disk=90_000_000):
+    return Size(
+        parameters=22_713_216,
+        parameters_without_embeddings=10_795_392,
+        bytes_on_disk=bytes_on_disk,
+        macs_per_token={128: 10_813_440.0},
+    )
+
+
+def make_result(source="runs/a", sha256="a", parent="base", parent_source="models/base", **changes):
+    """A fine-tuning that made ``sha256`` of ``parent``, minutes after ``START`` by its letter."""
+    split = SplitReport(origin="test.csv", rows=500, classes={"neg": 250, "pos": 250})
+    report = DataReport("news.csv", "single-label, 2 labels", {"text": "text"}, {"test": split})
+    values = {
+        "command": "finetune",
+        "created": START + timedelta(minutes=ord(sha256[0]) - ord("a")),
+        "seconds": 60.0,
+        "output": source,
+        "config": {},
+        "seed": 0,
+        "machine": MACHINE,
+        "parent": Parent(source=parent_source, sha256=parent) if parent else None,
+        "notes": (),
+        "model": make_model(source, sha256),
+        "data": DataResult(source="news.csv", fingerprint="f", report=report, encoded={}),
+        "training": None,
+        "main_metric": "accuracy",
+        "scores": {"test": {"accuracy": 0.954}},
+        "intervals": {"test": ScoreInterval(metric="accuracy", score=0.954, low=0.934, high=0.97, rows=500)},
+        "latency": (make_latency(),),
+        "size": make_size(),
+    }
+    return Result(**values | changes)
+
+
+def make_bench(models=(("runs/a", "a"),), rows=None, ratios=(), **changes):
+    """A run of `enc bench` on ``models`` (name, SHA-256), each with one latency unless ``rows`` are given."""
+    if rows is None:
+        rows = [BenchRow(model=number, latency=make_latency(10.0)) for number in range(len(models))]
+    values = {
+        "command": "bench",
+        "created": START + timedelta(days=1),
+        "seconds": 30.0,
+        "output": None,
+        "config": {},
+        "seed": 0,
+        "machine": MACHINE,
+        "parent": Parent(source=models[0][0], sha256=models[0][1]),
+        "notes": (),
+        "models": tuple(BenchModel(model=make_model(*one), size=make_size()) for one in models),
+        "data": None,
+        "rows": tuple(rows),
+        "ratios": tuple(ratios),
+    }
+    return BenchResult(**values | changes)
+
+
+def make_ratio(ratio=1.5, low=1.4, high=1.6, verdict="faster", model=1, shape=None, runtime="torch-fp32"):
+    return BenchRatio(
+        model=model,
+        runtime=runtime,
+        baseline=0,
+        baseline_runtime="torch-fp32",
+        device="cpu",
+        shape=shape or make_shape(),
+        speedup=Speedup(ratio=ratio, low=low, high=high, launches=6),
+        verdict=verdict,
+    )
+
+
+TEXTS = MeasuredTexts(
+    source="news.csv",
+    split="test",
+    rows=500,
+    rows_cut=3,
+    median_tokens=81.0,
+    p95_tokens=240.0,
+    max_tokens=512,
+    histogram={64: 200, 128: 200, 512: 100},
+)
