@@ -2,9 +2,10 @@
 
 Measuring: ``latency`` (how long, in a ``worker`` process of its own that ``process`` starts; the inputs come
 from ``workload``, the ways to run from ``runtimes``, the statistics from ``timing``), ``size`` (how big),
-``memory``, and ``machine`` (where all that was found). ``comparison`` measures several models in turns and
-``paired`` says how sure their ratio is; ``profile`` shows where the time goes, with a ``stopwatch`` in each
-sublayer; ``uncertainty`` says how sure a score is.
+``memory``, ``contention`` (whether other processes were in the way), and ``machine`` (where all that was
+found). ``comparison`` measures several models in turns and ``paired`` says how sure their ratio is;
+``profile`` shows where the time goes, with a ``stopwatch`` in each sublayer; ``uncertainty`` says how sure a
+score is.
 
 Running: ``onnx_graph`` writes a classifier as an ONNX graph, ``quantization`` makes it int8.
 """

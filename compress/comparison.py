@@ -162,7 +162,7 @@ def _measure_launch(
             for _ in range(ROUNDS):
                 for index in next(turns):
                     answer = workers[index].ask("passes", case=case, **turn)
-                    record.add(index, case, number, np.array(answer["durations_s"]))
+                    record.add(index, case, number, answer)
             for index, worker in workers.items():
                 record.memory[index, case].append(worker.ask("memory"))
 
@@ -190,6 +190,7 @@ class _Record:
     threads: int
     warm: dict[tuple[int, int], list[WarmUp]] = field(default_factory=lambda: defaultdict(list))
     memory: dict[tuple[int, int], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    cpu_wait: dict[tuple[int, int], list[float]] = field(default_factory=lambda: defaultdict(list))
     durations: dict[tuple[int, int], list[NDArray[np.float64]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -197,8 +198,11 @@ class _Record:
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
 
-    def add(self, index: int, case: int, launch: int, durations: NDArray[np.float64]) -> None:
-        """One turn: ``durations`` [passes, inputs] in seconds."""
+    def add(self, index: int, case: int, launch: int, answer: dict[str, Any]) -> None:
+        """One turn, as a worker answers ``passes``."""
+        durations = np.array(answer["durations_s"])  # [passes, inputs]
+        if answer["cpu_wait"] is not None:
+            self.cpu_wait[index, case].append(answer["cpu_wait"])
         self.durations[index, case].append(durations)
         self.levels[index, case][launch].append(log_duration(durations))
 
@@ -208,6 +212,7 @@ class _Record:
         durations = np.concatenate(self.durations[index, case])
         warm = self.warm[index, case]
         timing = summarize(durations, WarmUp(sum(w.runs for w in warm), all(w.steady for w in warm)))
+        waits = self.cpu_wait[index, case]
         device_memory = [answer["device_memory_bytes"] for answer in self.memory[index, case]]
         return Latency(
             runtime=one.runtime,
@@ -218,6 +223,7 @@ class _Record:
             shape=inputs.shape,
             rows_per_s=len(durations) * inputs.rows / float(durations.sum()),
             tokens_per_s=len(durations) * inputs.tokens / float(durations.sum()),
+            cpu_wait=float(np.mean(waits)) if waits else None,
             peak_memory_bytes=max(answer["peak_memory_bytes"] for answer in self.memory[index, case]),
             device_memory_bytes=max((size for size in device_memory if size is not None), default=None),
             **timing.model_dump(),

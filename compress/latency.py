@@ -13,6 +13,10 @@ from compress.sessions import Sessions
 from compress.workload import Case, Shape, Workload
 from encoder.errors import ConfigError
 
+# Waiting for a core beyond this share of the time shows in the median, more so where threads wait for each
+# other.
+DISTURBED = 0.05
+
 # Called before each case with what has been done, how much there is in all, and what comes now.
 Progress = Callable[[int, int, str], object]
 
@@ -23,7 +27,9 @@ class Latency(BaseModel):
     A run is one batch of ``shape``. ``p50_ms``, ``p95_ms``, ``p99_ms`` and ``mean_ms`` are over ``runs``
     timed runs; on data's own lengths they hold the variety of the data. ``tokens_per_s`` counts no padding.
     ``noise`` is the noise floor, a fraction: how far the medians of five blocks of runs lie apart. ``steady``
-    is False when the runs had not become steady by the end of the warm-up. ``peak_memory_bytes`` is the
+    is False when the runs had not become steady by the end of the warm-up. ``cpu_wait`` is the fraction of
+    the time in which its threads were ready and another process had the core, ``None`` if the
+    system does not tell; see ``is_disturbed``. ``peak_memory_bytes`` is the
     resident memory of the process while running, ``device_memory_bytes`` what the GPU held.
     """
 
@@ -45,8 +51,14 @@ class Latency(BaseModel):
     noise: float
     warm_up_runs: int
     steady: bool
+    cpu_wait: float | None = None
     peak_memory_bytes: int
     device_memory_bytes: int | None = None
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other processes took so much of the time that the numbers say little about the model."""
+        return self.cpu_wait is not None and self.cpu_wait > DISTURBED
 
 
 class Unavailable(BaseModel):

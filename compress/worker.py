@@ -6,11 +6,11 @@ print goes to stderr. Requests, by ``"do"``:
 - ``open``: runtime, model, device, threads, workload (.npz). Answers ``{"libraries"}``, those of
   RUNTIME_LIBRARIES that are in the process.
 - ``write_graph``: runtime, model, target. Writes the ONNX graph that a runtime opens. Answers ``{}``.
-- ``measure``: case, min_runs, min_seconds. Answers a ``Timing`` with ``peak_memory_bytes`` and
+- ``measure``: case, min_runs, min_seconds. Answers a ``Timing`` with ``cpu_wait``, ``peak_memory_bytes`` and
   ``total_s``, the sum of all timed runs.
 - ``warm_up``: case, max_seconds. Answers ``{"runs", "steady"}``; peak memory counts from here.
-- ``passes``: case, min_runs, min_seconds. Answers ``{"durations_s": [[…] a pass]}``, after a run that is not
-  counted: another process may have had the caches.
+- ``passes``: case, min_runs, min_seconds. Answers ``{"durations_s": [[…] a pass], "cpu_wait"}``, after a run
+  that is not counted: another process may have had the caches.
 - ``memory``: Answers ``{"peak_memory_bytes", "device_memory_bytes"}``.
 - ``profile``: case, min_runs, min_seconds. Answers ``{"part_s"}``, seconds a run for each part of the model.
 - ``logits``: case. Answers ``{"logits": [[[…] a row] a batch]}``.
@@ -27,6 +27,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from compress.contention import core_time, waiting_share
 from compress.memory import peak_memory_bytes, reset_peak_memory
 from compress.runtimes import Runtime, open_runtime, write_graph
 from compress.stopwatch import time_parts
@@ -63,10 +64,12 @@ class Worker:
         runtime, run, inputs = self._case(case)
         self._reset_peaks(runtime)
         warm = warm_up(run, inputs, synchronize=runtime.synchronize)
+        before = core_time()
         durations = time_passes(
             run, inputs, min_runs=min_runs, min_seconds=min_seconds, synchronize=runtime.synchronize
         )
         return {
+            "cpu_wait": waiting_share(before, core_time()),
             **summarize(durations, warm).model_dump(),
             "total_s": float(durations.sum()),
             "passes": len(durations),
@@ -83,6 +86,7 @@ class Worker:
         """Time some passes of a case that is warm."""
         runtime, run, inputs = self._case(case)
         run(0)
+        before = core_time()
         durations = time_passes(
             run,
             inputs,
@@ -91,7 +95,7 @@ class Worker:
             min_passes=1,
             synchronize=runtime.synchronize,
         )
-        return {"durations_s": durations.tolist()}
+        return {"durations_s": durations.tolist(), "cpu_wait": waiting_share(before, core_time())}
 
     def memory(self) -> Answer:
         """The peaks since the last warm-up began."""

@@ -46,7 +46,8 @@ class FakeWorker:
         if do == "memory":
             return {"peak_memory_bytes": 5, "device_memory_bytes": None}
         self.log.append(self.key)
-        return {"durations_s": np.full((arguments["min_runs"], 1), self.seconds[self.key]).tolist()}
+        durations = np.full((arguments["min_runs"], 1), self.seconds[self.key])
+        return {"durations_s": durations.tolist(), "cpu_wait": 0.25}
 
 
 class FakeSessions:
@@ -113,6 +114,7 @@ def test_all_turns_together_are_at_least_the_runs_asked_for(fake: type[FakeWorke
         assert isinstance(one.latency, Latency)
         assert one.latency.runs >= 100
         assert one.latency.warm_up_runs == 14
+        assert one.latency.cpu_wait == 0.25
 
 
 def test_no_process_is_left_open_after_an_error(

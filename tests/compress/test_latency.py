@@ -41,6 +41,7 @@ def test_each_case_of_data_and_grid_is_measured(
         assert latency.rows_per_s == pytest.approx(case.batch_size / latency.mean_ms * 1e3)
         assert latency.tokens_per_s == pytest.approx(latency.rows_per_s * case.shape.mean_tokens)
         assert latency.peak_memory_bytes > 10 * 2**20
+        assert latency.cpu_wait is None or 0 <= latency.cpu_wait < 1
         assert (latency.threads, latency.device, latency.precision) == (1, "cpu", "fp32")
         assert Latency.model_validate_json(latency.model_dump_json()) == latency
 
@@ -60,6 +61,29 @@ def test_a_gpu_is_measured_with_its_own_memory(tiny_folder: Path) -> None:
         assert isinstance(result, Latency)
         assert result.device_memory_bytes
         assert result.device_name != "no GPU on this machine"
+
+
+@pytest.mark.parametrize(("cpu_wait", "disturbed"), [(None, False), (0.01, False), (0.3, True)])
+def test_a_machine_that_was_busy_with_something_else_is_said_to_be(
+    cpu_wait: float | None, disturbed: bool
+) -> None:
+    numbers = dict.fromkeys(("p50_ms", "p95_ms", "p99_ms", "mean_ms", "rows_per_s", "tokens_per_s"), 1.0)
+    latency = Latency(
+        runtime="torch-fp32",
+        device="cpu",
+        device_name="some CPU",
+        precision="fp32",
+        threads=1,
+        shape=GRID.cases[0].shape,
+        runs=5,
+        noise=0.0,
+        warm_up_runs=5,
+        steady=True,
+        cpu_wait=cpu_wait,
+        peak_memory_bytes=1,
+        **numbers,
+    )
+    assert latency.is_disturbed is disturbed
 
 
 @pytest.mark.parametrize(
