@@ -65,7 +65,7 @@ def _show_runtime(result: BenchResult, runtime: str, device: str, console: "Cons
             *(milliseconds(value) for value in (one.p50_ms, one.p95_ms, one.p99_ms)),
             per_second(one.rows_per_s),
             per_second(one.tokens_per_s),
-            f"{one.noise:.1%}" + ("" if one.steady else " *"),
+            f"{one.noise:.1%}" + (" *" if one.is_disturbed or not one.steady else ""),
         )
     console.print(table)
 
@@ -134,8 +134,12 @@ def _remarks(result: BenchResult) -> Iterable[str]:
             f"speed-up: above 1 is faster. Measured in turns in {launches} launches; an interval "
             "that holds 1 allows no claim."
         )
-    if not all(one.steady for one in latencies):
-        yield "*: not steady at the end of the warm-up; repeat it when the machine is quiet."
+    if any(one.is_disturbed or not one.steady for one in latencies):
+        waited = max(one.cpu_wait or 0.0 for one in latencies)
+        yield (
+            f"*: not to be relied on. Other processes had the cores up to {waited:.0%} of the time, or "
+            "runs were not steady after the warm-up; repeat it when the machine is quiet."
+        )
 
 
 def describe_texts(texts: MeasuredTexts) -> str:

@@ -167,8 +167,7 @@ def _latency_remarks(latency: Sequence[Latency | Unavailable]) -> Iterable[str]:
             lines[f"{one.device}: {one.device_name}{threads}; on rows of the data, in their own lengths"] = (
                 None
             )
-    unsteady = [one for one in latency if isinstance(one, Latency) and not one.steady]
-    if unsteady:
+    if any(isinstance(one, Latency) and (one.is_disturbed or not one.steady) for one in latency):
         lines["Other work on this machine disturbed the measurement; repeat it when it is quiet."] = None
     return lines
 

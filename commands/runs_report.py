@@ -23,11 +23,14 @@ def show_runs(ledger: Ledger, console: "Console") -> None:
     console.print()
     console.print(_runs_table(newest, ledger.folder))
     console.print(_tree_table(ledger))
-    for line in (
+    remarks = [
         "p50: at batch size 1. In brackets what it is of the first run of its line that can be compared: "
         "how many times as fast, and the share of its size.",
         "Brackets are missing where machine, threads or the timed rows differ.",
-    ):
+    ]
+    if any(entry.latency is not None and entry.latency.disturbed for entry in ledger.runs):
+        remarks.append("*: measured while the machine was busy with other things; not to be relied on.")
+    for line in remarks:
         print_indented(console, line)
 
 
@@ -55,11 +58,13 @@ def _tree_table(ledger: Ledger) -> "Table":
     for entry, branch in zip(ledger.runs, branches(ledger.runs), strict=True):
         name = as_path(entry, ledger.folder)
         outside = entry.folder is None
+        latency = entry.latency
+        p50 = "" if latency is None else milliseconds(latency.p50_ms) + (" *" if latency.disturbed else "")
         table.add_row(
             Text(branch + name, style="dim" if outside else "", overflow="fold"),
             "from elsewhere" if outside else entry.command or "",
             "–" if entry.score is None else number(entry.score.value),
-            _with_ratio(milliseconds(entry.latency.p50_ms) if entry.latency else "", entry.speedup, "×"),
+            _with_ratio(p50, entry.speedup, "×"),
             _with_ratio(size(entry.bytes_on_disk) if entry.bytes_on_disk else "", entry.size_ratio, ""),
         )
     return table

@@ -27,9 +27,13 @@ class Score(Part):
 
 
 class SingleLatency(Part):
-    """The latency at batch size 1, with what it must have in common with another to be comparable."""
+    """The latency at batch size 1, with what it must have in common with another to be comparable.
+
+    ``disturbed``: other processes had the cores too much of the time, or the runs were not steady.
+    """
 
     p50_ms: float
+    disturbed: bool
     runtime: str
     device: str
     device_name: str
@@ -162,7 +166,8 @@ def _data(run: Run) -> str | None:
 
 
 def _single(latency: Latency) -> SingleLatency:
-    return SingleLatency(**{name: getattr(latency, name) for name in SingleLatency.model_fields})
+    known = {name: getattr(latency, name) for name in SingleLatency.model_fields if name != "disturbed"}
+    return SingleLatency(**known, disturbed=latency.is_disturbed or not latency.steady)
 
 
 def _speedup(own: Latency, above: Sequence[Latency]) -> float | None:

@@ -88,10 +88,12 @@ def test_one_model_has_no_letter_and_no_ratio(capsys):
     assert "compared" not in shown and "speed-up" not in shown
 
 
-def test_unsteady_line_is_marked(capsys):
-    show_bench(make_bench(rows=[BenchRow(model=0, latency=make_latency(steady=False))]), open_console())
-    shown = capsys.readouterr().out
-    assert "2.1% *" in shown and "repeat it when the machine is quiet" in shown
+def test_line_that_was_disturbed_is_marked(capsys):
+    for change in ({"steady": False}, {"cpu_wait": 0.4}):
+        show_bench(make_bench(rows=[BenchRow(model=0, latency=make_latency(**change))]), open_console())
+        shown = capsys.readouterr().out
+        assert "2.1% *" in shown and "repeat it when the machine is quiet" in shown
+    assert "had the cores up to 40% of the time" in shown
 
 
 def test_letters_go_on_after_the_alphabet():

@@ -53,6 +53,13 @@ def test_list_is_newest_first_and_the_tree_has_ratios(ledger, capsys):
     assert re.search(r"  └─ bench +bench", shown)
 
 
+def test_latency_from_a_busy_machine_is_marked(tmp_path, capsys):
+    (tmp_path / "run.json").write_text(make_result(latency=(make_latency(cpu_wait=0.5),)).to_json())
+    show_runs(runs(RunsConfig(folder=tmp_path)), open_console())
+    shown = capsys.readouterr().out
+    assert "12.50 *" in shown and "not to be relied on" in shown
+
+
 def test_empty_folder_says_how_to_begin(tmp_path, capsys):
     show_runs(runs(RunsConfig(folder=tmp_path)), open_console())
     assert "No runs in" in capsys.readouterr().out
