@@ -45,7 +45,8 @@ format: $(STAMP) ## rewrite the sources as ruff formats them
 	$(RUN)/ruff format .
 
 quickstart: $(STAMP) ## fine-tune a real encoder on real news articles, then ask it something
-	$(RUN)/enc finetune --model minilm-l6 --data bbc-news --output runs/quickstart --overwrite
+	$(RUN)/enc finetune --model minilm-l6 --data bbc-news --output runs/quickstart --overwrite \
+		--max-length 128 --num-epochs 2
 	$(RUN)/enc predict runs/quickstart \
 		"The striker scored twice in the last ten minutes of the final." \
 		"Shares fell sharply after the bank warned that profits would be lower this year."
