@@ -9,10 +9,12 @@ from rich.console import Console
 from commands.report import show_data, show_result
 from commands.tables import duration, number, open_console, size
 from compress.latency import Latency, Unavailable
+from compress.uncertainty import McNemar, ScoreDifference
 from compress.workload import Shape
 from encoder.data_report import DataReport, Dropped, LabelRange, Overlap, SplitReport
 from recipes.finetune import finetune
 from recipes.finetune_config import FinetuneConfig
+from recipes.result import Against
 
 LONG = "an_intent_name_that_somebody_wrote_down_in_full_because_nobody_told_them_how_tables_look_then"
 
@@ -117,6 +119,30 @@ def test_result_says_everything_that_was_asked_for(result, capsys):
         "rows/s",
         "without dropout",
         str(result.output),
+    ):
+        assert words in shown, words
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_other_model_stands_below_with_what_may_be_claimed(result, width):
+    difference = ScoreDifference(metric="accuracy", difference=-0.021, low=-0.04, high=-0.002, rows=24)
+    against = Against(
+        source=f"runs/{LONG}",
+        sha256="b",
+        scores=result.scores["test"],
+        difference=difference,
+        mcnemar=McNemar(only_first=1, only_second=12, p_value=0.0034),
+        verdict="worse than the other, more than chance explains on 24 rows",
+    )
+    console = terminal(width)
+    show_result(result.model_copy(update={"against": against}), console)
+    shown = plain(console.file.getvalue())
+    assert max(map(len, shown.splitlines())) <= width
+    for words in (
+        "95% interval",
+        "Worse than the other, more than chance explains on 24 rows.",
+        "Difference in accuracy: -0.0210, 95% interval -0.0400 to -0.0020.",
+        "1 row right here alone, 12 there alone; McNemar's exact test: p = 0.0034.",
     ):
         assert words in shown, words
 

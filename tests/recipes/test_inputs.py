@@ -31,6 +31,14 @@ def test_test_split_goes_before_the_others(model, reviews):
     assert sum(texts.histogram.values()) == 24
 
 
+def test_model_of_pairs_is_measured_on_pairs(model, tmp_path):
+    (tmp_path / "pairs.csv").write_text("text_a,text_b\ngood film,bad plot\n" * 2)
+    pairs = replace(model, task=model.task.model_copy(update={"pair": True}))
+    rows, _ = read_rows([pairs], options(tmp_path / "pairs.csv"), Silent())
+    assert rows.token_type_ids.max() == 1
+    assert rows.lengths.tolist()[0] == 7  # [CLS] good film [SEP] bad plot [SEP]
+
+
 def test_every_model_can_compute_the_rows(model):
     """Of the smallest vocabulary, and with the fewest token types."""
     small = replace(model, config=model.config.model_copy(update={"vocab_size": 7, "type_vocab_size": 0}))
