@@ -17,6 +17,7 @@ from encoder import huggingface, sources
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError, did_you_mean
 from encoder.files import write_atomic, write_json
+from encoder.hub import download_model
 from encoder.model import Classifier, initialise_
 from encoder.task import Task
 from encoder.tokenizer import Tokenizer, load_tokenizer
@@ -44,7 +45,9 @@ def resolve_model(source: str) -> Path:
     if folder.exists():
         raise CheckpointError(f"{source}: is a file; expected a model folder with {CONFIG_FILE}")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source) or source.startswith((".", "/", "~")):
-        raise CheckpointError(f"{source}: no such folder")
+        raise CheckpointError(
+            f"{source}: no such folder; built-in models: {', '.join(sources.BUILTIN_MODELS)}"
+        )
     if folder.parent.name and folder.parent.is_dir():  # runs/typo is no model of the hub's user "runs"
         here = [str(path) for path in folder.parent.iterdir() if path.is_dir()]
         raise CheckpointError(f"{source}: no such folder{did_you_mean(source, here)}")
@@ -52,24 +55,16 @@ def resolve_model(source: str) -> Path:
 
 
 def _download(name: str) -> Path:
-    from huggingface_hub import hf_hub_download, snapshot_download
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError
-
-    builtin = ", ".join(sources.BUILTIN_MODELS)
-    unreachable = (
-        f"{name}: no such folder, and not found on the model hub either "
-        f"(give a local folder, a hub name such as google-bert/bert-base-uncased, or a built-in: {builtin})"
-    )
-    try:
-        config = Path(hf_hub_download(name, CONFIG_FILE))
+    def check_family(config: Path) -> None:
         huggingface.check_family(_read_json(config), f"{name}/{CONFIG_FILE}")
-        wanted = [CONFIG_FILE, *TOKENIZER_FILES]
-        folder = Path(snapshot_download(name, allow_patterns=[*wanted, "model*.safetensors", INDEX_FILE]))
-        if not any((folder / file).exists() for file in WEIGHTS_FILES):
-            folder = Path(snapshot_download(name, allow_patterns=[*wanted, PICKLE_FILE]))
-    except (EntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
-        raise CheckpointError(f"{unreachable}: {type(error).__name__}") from error
-    return folder
+
+    return download_model(
+        name,
+        config_file=CONFIG_FILE,
+        check_config=check_family,
+        files=TOKENIZER_FILES,
+        weights=(("model*.safetensors", INDEX_FILE), (PICKLE_FILE,)),
+    )
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from encoder.errors import CheckpointError, DataError, did_you_mean
+from encoder.hub import hub_answers
 from encoder.reading import FORMATS, Table, read_file, table_from_dataset
 from encoder.splits import content_key, cut_rows
 
@@ -130,7 +131,7 @@ def _read_hub(source: str, single_split: str) -> SourceTables:
     offline = datasets.config.HF_HUB_OFFLINE
     try:
         # Without network the library would retry for half a minute; what is in its cache loads at once.
-        datasets.config.HF_HUB_OFFLINE = offline or not _hub_answers(name)
+        datasets.config.HF_HUB_OFFLINE = offline or not hub_answers(name, "dataset")
         loaded = datasets.load_dataset(name, configuration or None)
     except Exception as error:  # likewise
         raise DataError(
@@ -141,20 +142,6 @@ def _read_hub(source: str, single_split: str) -> SourceTables:
     finally:
         datasets.config.HF_HUB_OFFLINE = offline
     return _from_loaded(loaded, source, single_split)
-
-
-def _hub_answers(name: str) -> bool:
-    """Whether the hub can be reached. Raises its error if it can and has no data set ``name``."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
-    try:
-        HfApi().dataset_info(name, timeout=10)
-    except HfHubHTTPError:
-        raise
-    except Exception:  # of whichever HTTP client is in use
-        return False
-    return True
 
 
 def _from_loaded(loaded: Any, name: str, single_split: str) -> SourceTables:

@@ -12,7 +12,6 @@ from encoder import checkpoint
 from encoder.checkpoint import load_classifier, read_tokenizer, resolve_model, save_classifier
 from encoder.config import LayerShape
 from encoder.errors import CheckpointError
-from encoder.model import Classifier
 from encoder.prediction import predict_logits
 from encoder.task import Task
 
@@ -192,54 +191,6 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "model.bin").touch()
     with pytest.raises(CheckpointError, match="is a file"):
         resolve_model(str(tmp_path / "model.bin"))
-
-
-class FakeHub:
-    """The file layout of a hub repository, handed out from a local folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.asked: list[str] = []
-
-    def hf_hub_download(self, name: str, file: str) -> str:
-        self.asked.append(file)
-        if not (self.folder / file).exists():
-            raise FileNotFoundError(file)
-        return str(self.folder / file)
-
-    def snapshot_download(self, name: str, allow_patterns: list[str]) -> str:
-        self.asked += allow_patterns
-        return str(self.folder)
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch) -> FakeHub:
-    fake = FakeHub(tmp_path / "repository")
-    fake.folder.mkdir()
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", fake.hf_hub_download)
-    monkeypatch.setattr("huggingface_hub.snapshot_download", fake.snapshot_download)
-    return fake
-
-
-def test_a_hub_model_is_fetched_without_pickles_where_safetensors_exist(
-    hub: FakeHub, make_classifier, tokenizer
-) -> None:
-    save_classifier(make_classifier(task=TASK), tokenizer, hub.folder)
-    folder = resolve_model("owner/model")
-    assert isinstance(load_classifier(folder), Classifier)
-    assert hub.asked[0] == "config.json" and "pytorch_model.bin" not in hub.asked
-
-
-def test_an_unsupported_hub_model_is_refused_before_its_weights_are_fetched(hub: FakeHub) -> None:
-    (hub.folder / "config.json").write_text(json.dumps({"model_type": "t5"}))
-    with pytest.raises(CheckpointError, match="'t5' is not supported"):
-        resolve_model("owner/model")
-    assert hub.asked == ["config.json"]
-
-
-def test_a_name_that_no_hub_knows_says_what_can_be_given(hub: FakeHub) -> None:
-    with pytest.raises(CheckpointError, match=r"not found on the model hub.*built-in: minilm-l6"):
-        resolve_model("bert-base-uncasedd")
 
 
 def test_a_tokenizer_larger_than_the_table_is_refused(tiny_model: Path, tmp_path: Path) -> None:

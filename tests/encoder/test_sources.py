@@ -85,7 +85,7 @@ def test_a_hub_name_is_loaded_with_its_configuration(monkeypatch: pytest.MonkeyP
         asked.append(arguments)
         return datasets.DatasetDict({"train": dataset, "test": dataset})
 
-    monkeypatch.setattr(sources, "_hub_answers", lambda name: True)
+    monkeypatch.setattr(sources, "hub_answers", lambda name, repo_type: True)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     assert list(read_source("nyu-mll/glue:mrpc").tables) == ["train", "test"]
     assert read_source("imdb").tables["test"].where(0) == "imdb[test]: row 1"
@@ -97,11 +97,11 @@ def test_without_network_the_error_names_all_that_was_tried(monkeypatch: pytest.
         assert datasets.config.HF_HUB_OFFLINE
         raise ConnectionError("Couldn't reach 'bbc_news' on the Hub\nlong story")
 
-    def dataset_info(*_: Any, **__: Any) -> None:
+    def repo_info(*_: Any, **__: Any) -> None:
         raise OSError("no network")
 
     offline = datasets.config.HF_HUB_OFFLINE
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", dataset_info)
+    monkeypatch.setattr(huggingface_hub.HfApi, "repo_info", repo_info)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     with pytest.raises(
         DataError,
