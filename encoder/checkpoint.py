@@ -27,6 +27,8 @@ WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 PICKLE_FILE = "pytorch_model.bin"
 WEIGHTS_FILES = (WEIGHTS_FILE, INDEX_FILE, PICKLE_FILE)
+# What a weight may be stored as. Anything narrower is quantized and means nothing without its scales.
+WEIGHT_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 TOKENIZER_FILES = (
     "tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 )  # fmt: skip
@@ -186,9 +188,11 @@ def _fill_(
             elif weights[name].shape != parameter.shape:
                 found, expected = list(weights[name].shape), list(parameter.shape)
                 problems.append(f"{folder}: {name} has shape {found}, config.json says {expected}")
-            elif not weights[name].is_floating_point():
+            elif weights[name].dtype not in WEIGHT_DTYPES:
                 dtype = str(weights[name].dtype).removeprefix("torch.")
-                problems.append(f"{folder}: {name} is stored as {dtype}; expected float numbers")
+                problems.append(
+                    f"{folder}: {name} is stored as {dtype}; expected float numbers of 16 bits or more"
+                )
             elif not weights[name].isfinite().all():
                 problems.append(f"{folder}: {name} holds numbers that are not finite")
             else:

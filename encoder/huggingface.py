@@ -97,6 +97,9 @@ def _refuse_unsupported(raw: Mapping[str, Any], where: str) -> None:
         problems.append(f"{where}: activation {activation!r} is not supported; supported are {supported}")
     if raw.get("pruned_heads"):
         problems.append(f"{where}: 'pruned_heads' of old Transformers is not supported; prune with enc")
+    if quantization := raw.get("quantization_config"):
+        method = quantization.get("quant_method", "unknown")
+        problems.append(f"{where}: quantized weights ({method}) are not supported; use the model in float")
     if problems:
         raise CheckpointError.from_problems(problems)
 
@@ -331,7 +334,7 @@ def modern_name(name: str) -> str:
     Only a last component under a module named LayerNorm is renamed, never another parameter with such a name.
     """
     for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
-        if name.endswith(old):
+        if f".{name}".endswith(f".{old}"):
             return name.removesuffix(old) + new
     return name
 

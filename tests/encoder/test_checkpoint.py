@@ -69,11 +69,23 @@ def test_the_same_labels_in_another_order_are_another_task(
     assert load_classifier(tmp_path, task=turned).new_parameters != ()
 
 
-def test_half_precision_weights_become_float32(make_classifier, tokenizer, tmp_path: Path) -> None:
-    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("form", ["safetensors", "pickle", "own shape"])
+def test_weights_of_any_float_type_become_float32_however_stored(
+    make_config, make_classifier, tokenizer, tmp_path: Path, dtype: torch.dtype, form: str
+) -> None:
+    model = make_classifier(make_config(norm="pre" if form == "own shape" else "post"), TASK)
+    save_classifier(model, tokenizer, tmp_path)
     path = tmp_path / "model.safetensors"
-    save_file({name: t.half() for name, t in load_file(path).items()}, path)
-    assert {p.dtype for p in load_classifier(tmp_path).parameters()} == {torch.float32}
+    weights = {name: tensor.to(dtype) for name, tensor in load_file(path).items()}
+    save_file(weights, path)
+    if form == "pickle":
+        path.unlink()
+        torch.save(weights, tmp_path / "pytorch_model.bin")
+    loaded = load_classifier(tmp_path)
+    assert {p.dtype for p in loaded.parameters()} == {torch.float32}
+    for name, parameter in model.named_parameters():
+        assert torch.equal(loaded.get_parameter(name), parameter.to(dtype).float()), name
 
 
 def test_what_does_not_fit_is_named(make_classifier, tokenizer, tmp_path: Path) -> None:
@@ -93,6 +105,8 @@ def test_what_does_not_fit_is_named(make_classifier, tokenizer, tmp_path: Path) 
     ("change", "message"),
     [
         (lambda t: t.to(torch.int8), "stored as int8; expected float"),
+        (lambda t: t.to(torch.float8_e4m3fn), "stored as float8_e4m3fn; expected float"),
+        (lambda t: t.to(torch.float8_e5m2), "stored as float8_e5m2; expected float"),
         (lambda t: t * torch.nan, "not finite"),
     ],
 )

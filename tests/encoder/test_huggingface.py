@@ -69,7 +69,7 @@ def test_what_we_would_compute_wrongly_is_refused(change, message) -> None:
 def test_only_layer_norms_are_renamed_from_legacy_spellings() -> None:
     assert huggingface.modern_name("bert.x.LayerNorm.gamma") == "bert.x.LayerNorm.weight"
     assert huggingface.modern_name("LayerNorm.beta") == "LayerNorm.bias"
-    for name in ("head.gamma", "layer.gamma_gate", "LayerNorm.gamma.x", "encoder.beta"):
+    for name in ("head.gamma", "layer.gamma_gate", "LayerNorm.gamma.x", "encoder.beta", "x.MyLayerNorm.beta"):
         assert huggingface.modern_name(name) == name
 
 
