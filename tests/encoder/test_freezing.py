@@ -1,9 +1,11 @@
 import pytest
 import torch
 
+from encoder.batches import Batch
 from encoder.dropout import Dropout
 from encoder.errors import ConfigError
 from encoder.freezing import Freezing, freeze_, trainable, training_mode_
+from encoder.prediction import autocast
 
 
 def frozen_names(model) -> set[str]:
@@ -64,9 +66,35 @@ def test_what_cannot_be_frozen_is_refused(make_classifier, freezing, message) ->
         freeze_(make_classifier(), freezing)
 
 
-def test_a_frozen_bottom_needs_no_gradient_graph(make_classifier, make_rows) -> None:
-    from encoder.batches import Batch
+@pytest.mark.parametrize(
+    "freezing", [Freezing(layers=2), Freezing(embeddings=True), Freezing(patterns=("*.attention.*",))]
+)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_recomputing_activations_above_frozen_parts_changes_no_gradient(
+    make_config, make_classifier, make_rows, monkeypatch, freezing, precision
+) -> None:
+    def gradients(kept: int) -> dict[str, torch.Tensor]:
+        monkeypatch.setattr("encoder.attention.MAX_KEPT_WEIGHTS", kept)
+        model = make_classifier(make_config(attention_dropout=0.3))
+        freeze_(model, freezing)
+        training_mode_(model)
+        torch.manual_seed(0)
+        with autocast("cpu", precision):
+            logits = model(Batch.from_rows(make_rows([9, 4, 17])))
+        logits.float().square().sum().backward()
+        assert all(p.grad is None for p in model.parameters() if not p.requires_grad)
+        return {name: p.grad for name, p in trainable(model).items() if p.grad is not None}
 
+    kept, recomputed = gradients(1 << 30), gradients(0)
+    model = make_classifier()
+    freeze_(model, freezing)
+    assert recomputed.keys() == kept.keys() == trainable(model).keys()
+    for name, gradient in kept.items():
+        assert gradient.abs().max() > 0, name
+        assert torch.allclose(recomputed[name], gradient, rtol=1e-4, atol=1e-5), name
+
+
+def test_a_frozen_bottom_needs_no_gradient_graph(make_classifier, make_rows) -> None:
     model = make_classifier()
     freeze_(model, Freezing(layers=2))
     training_mode_(model)

@@ -5,22 +5,24 @@ from encoder.batches import Batch
 from encoder.config import LayerShape
 from encoder.model import Classifier, Encoder, initialise_
 
-LENGTHS = [5, 1, 17, 8, 8, 3]
+LENGTHS = [5, 1, 17, 8, 8, 3, 30, 2, 1, 11]  # more than a part of rows, and uneven: see encoder.packing
 
 
-@pytest.fixture(params=["post", "pre", "sinusoidal", "uneven"])
+@pytest.fixture(params=["post", "pre", "sinusoidal", "projected", "offset", "uneven", "uneven pre"])
 def model(request, make_config, make_classifier) -> Classifier:
+    uneven = (
+        LayerShape(heads=(1, 3), head_size=4, intermediate_size=7),
+        LayerShape(heads=(), head_size=4, intermediate_size=24),
+        LayerShape(heads=(0, 1, 2), head_size=4, intermediate_size=0),
+    )
     changes: dict[str, dict[str, object]] = {
         "post": {},
         "pre": {"norm": "pre"},
         "sinusoidal": {"position_embedding": "sinusoidal", "activation": "relu"},
-        "uneven": {
-            "layers": (
-                LayerShape(heads=(1, 3), head_size=4, intermediate_size=7),
-                LayerShape(heads=(), head_size=4, intermediate_size=24),
-                LayerShape(heads=(0, 1, 2), head_size=4, intermediate_size=0),
-            )
-        },
+        "projected": {"embedding_size": 6, "activation": "silu", "head": {"activation": "gelu"}},
+        "offset": {"position_offset": 4, "pad_token_id": 3, "max_position_embeddings": 44},
+        "uneven": {"layers": uneven},
+        "uneven pre": {"layers": uneven, "norm": "pre", "activation": "gelu_tanh"},
     }
     return make_classifier(make_config(**changes[request.param]))
 
@@ -74,7 +76,7 @@ def test_hidden_states_and_attentions_are_aligned(model, make_rows) -> None:
     embedded = model.encoder.embeddings(batch.input_ids, batch.token_type_ids, batch.packing.positions)
     assert torch.equal(output.hidden_states[0], embedded)
     for weights, shape in zip(output.attentions, model.config.layers, strict=True):
-        assert weights.shape == (6, shape.num_attention_heads, 17, 17)
+        assert weights.shape == (len(LENGTHS), shape.num_attention_heads, max(LENGTHS), max(LENGTHS))
 
 
 def test_pre_norm_adds_what_the_sublayers_return(make_config, make_rows) -> None:
