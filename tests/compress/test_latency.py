@@ -1,19 +1,23 @@
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from compress.latency import Latency, Unavailable, measure_latency
 from compress.machine import Gpu
 from compress.process import WorkerProcess
-from compress.runtimes import pad_rows, why_unavailable, write_graph
+from compress.runtimes import RUNTIMES, open_runtime, pad_rows, why_unavailable, write_graph
 from compress.sessions import Sessions
+from compress.timing import time_passes
 from compress.workload import Case, Workload, from_grid, from_rows
 from encoder.batches import Batch
 from encoder.checkpoint import load_classifier
-from encoder.errors import CheckpointError, ConfigError
+from encoder.errors import CheckpointError, ConfigError, EncError
 from encoder.rows import TokenizedRows
 
 GRID = from_grid([1, 4], [8], vocab_size=50, max_tokens=40)
@@ -61,6 +65,33 @@ def test_a_gpu_is_measured_with_its_own_memory(tiny_folder: Path) -> None:
         assert isinstance(result, Latency)
         assert result.device_memory_bytes
         assert result.device_name != "no GPU on this machine"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU on this machine")
+@pytest.mark.parametrize("runtime", ["torch-fp32", "torch-bf16"])
+def test_what_is_timed_on_a_gpu_includes_the_work_and_not_only_its_launch(
+    tiny_folder: Path, runtime: str
+) -> None:
+    synchronize = open_runtime(runtime, tiny_folder, device="cuda", threads=1).synchronize
+    matrix = torch.randn(8192, 8192, device="cuda")
+
+    def run(_: int) -> torch.Tensor:
+        return matrix @ matrix @ matrix @ matrix
+
+    run(0)
+    torch.cuda.synchronize()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    run(0)
+    end.record()
+    torch.cuda.synchronize()
+    device_s = start.elapsed_time(end) / 1e3
+    launched = np.median(time_passes(run, 1, min_runs=5, min_seconds=0.0))
+    torch.cuda.synchronize()
+    timed = np.median(time_passes(run, 1, min_runs=5, min_seconds=0.0, synchronize=synchronize))
+    assert launched < 0.5 * device_s
+    assert timed > 0.8 * device_s
 
 
 @pytest.mark.parametrize(("cpu_wait", "disturbed"), [(None, False), (0.01, False), (0.3, True)])
@@ -137,25 +168,57 @@ def test_what_is_timed_is_the_models_logits(
     assert exact == (error < 1e-5)
 
 
-@pytest.mark.parametrize(("runtime", "library"), [("torch-fp32", "torch"), ("onnx-fp32", "onnxruntime")])
-def test_a_process_holds_one_runtime_only(
-    tiny_folder: Path, tmp_path: Path, runtime: str, library: str
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_process_holds_one_runtime_only_also_after_measuring(
+    tiny_folder: Path, tmp_path: Path, runtime: str
 ) -> None:
     GRID.save(tmp_path / "inputs.npz")
     model = tiny_folder
     if runtime.startswith("onnx"):
         model = tmp_path / "model.onnx"
         write_graph(runtime, tiny_folder, model)
+    inputs = str(tmp_path / "inputs.npz")
+    options = {"runtime": runtime, "model": str(model), "device": "cpu", "threads": 1, "workload": inputs}
     with WorkerProcess(runtime, threads=1) as worker:
-        answer = worker.ask(
-            "open",
-            runtime=runtime,
-            model=str(model),
-            device="cpu",
-            threads=1,
-            workload=str(tmp_path / "inputs.npz"),
-        )
-        assert answer["libraries"] == [library]
+        worker.ask("open", **options)
+        worker.ask("measure", case=0, min_runs=1, min_seconds=0.0)
+        libraries = worker.ask("open", **options)["libraries"]
+    assert libraries == ["onnxruntime" if runtime.startswith("onnx") else "torch"]
+
+
+def test_each_runtime_and_device_is_measured_in_a_process_of_its_own(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+
+    class Refusing(WorkerProcess):
+        def __init__(self, what: str, *, threads: int) -> None:
+            opened.append(what)
+            raise EncError("not started")
+
+    monkeypatch.setattr("compress.sessions.WorkerProcess", Refusing)
+    with Sessions(GRID, threads=1) as sessions:
+        for runtime in RUNTIMES:
+            with pytest.raises(EncError, match="not started"):
+                sessions.open(runtime, tiny_folder, device="cpu")
+    graph = f"writing the graph of {tiny_folder}"  # torch makes it, so not in the process that runs it
+    assert opened == [f"torch-fp32 on {tiny_folder}", f"torch-bf16 on {tiny_folder}", graph, graph]
+
+
+def test_a_model_stored_in_half_precision_is_measured_in_float32(
+    tiny_folder: Path, rows_of: Callable[..., TokenizedRows], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_folder, tmp_path / "half"))
+    path = folder / "model.safetensors"
+    save_file({name: weight.half() for name, weight in load_file(path).items()}, path)
+    rows = rows_of([3, 17, 9])
+    runtime = open_runtime("torch-fp32", folder, device="cpu", threads=1)
+    assert {parameter.dtype for parameter in runtime.model.parameters()} == {torch.float32}
+    assert runtime.run(runtime.prepare(rows)).dtype == torch.float32
+    write_graph("onnx-fp32", folder, tmp_path / "model.onnx")
+    stored = {weight.data_type for weight in onnx.load(tmp_path / "model.onnx").graph.initializer}
+    assert onnx.TensorProto.FLOAT in stored
+    assert not stored & {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 
 
 @pytest.mark.parametrize(
@@ -181,3 +244,18 @@ def test_padded_rows_are_as_wide_as_the_longest_and_no_wider() -> None:
     assert inputs["input_ids"].tolist() == [[7, 0], [0, 0], [8, 9]]
     assert inputs["attention_mask"].tolist() == [[1, 0], [0, 0], [1, 1]]
     assert inputs["token_type_ids"].tolist() == [[0, 0], [0, 0], [1, 1]]
+
+
+def test_no_runtime_gets_a_token_more_than_the_longest_row_of_a_batch_needs(
+    tiny_folder: Path, rows_of: Callable[..., TokenizedRows]
+) -> None:
+    """A baseline padded to the model's limit would make every other one look fast."""
+    rows = rows_of([*np.random.default_rng(0).integers(1, 20, 40).tolist(), 38])
+    prepare = open_runtime("torch-fp32", tiny_folder, device="cpu", threads=1).prepare
+    for case in from_rows(rows, batch_sizes=[1, 8]).cases:
+        for batch in case.batches:
+            longest = int(batch.lengths.max())
+            assert {array.shape for array in pad_rows(batch).values()} == {(len(batch), longest)}
+            packed = prepare(batch)
+            assert len(packed.input_ids) == int(batch.lengths.sum())
+            assert packed.packing.max_length == longest

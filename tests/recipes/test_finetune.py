@@ -1,10 +1,11 @@
 """Claims about whole fine-tuning runs, on a tiny random encoder."""
 
 import json
+import shutil
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from encoder.checkpoint import load_classifier, read_task
 from encoder.errors import CheckpointError, ConfigError, DataError
@@ -88,6 +89,21 @@ def test_frozen_parameters_are_bit_identical_in_the_saved_folder(options, tiny_m
     assert any(not torch.equal(before[name], after[name]) for name in after if "layer.2." in name)
     assert result.training.trainable_parameters < result.training.total_parameters
     assert "layers 0–1" in result.training.frozen
+
+
+def test_model_stored_in_half_precision_is_trained_and_saved_in_float32(options, tiny_model, tmp_path):
+    stored = {}
+    for name, dtype in (("half", torch.float16), ("full", torch.float32)):
+        folder = shutil.copytree(tiny_model, tmp_path / name)
+        weights = load_file(tiny_model / "model.safetensors")
+        rounded = {key: weight.half().to(dtype) for key, weight in weights.items()}
+        save_file(rounded, folder / "model.safetensors")
+        output = tmp_path / f"{name}-out"
+        finetune(FinetuneConfig(**options | {"model": str(folder), "output": output, "num_epochs": 1}))
+        stored[name] = load_file(output / "model.safetensors")
+    assert {weight.dtype for weight in stored["half"].values()} == {torch.float32}
+    assert all(torch.equal(stored["half"][name], weight) for name, weight in stored["full"].items())
+    assert any(not torch.equal(weight, weight.half().float()) for weight in stored["half"].values())
 
 
 def test_interrupted_run_continues_to_the_same_weights(options, tmp_path):
