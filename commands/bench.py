@@ -1,11 +1,9 @@
 """`enc bench`: measure models and compare them."""
 
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from commands.options import FLAG, build_config, with_options
+from commands.options import AsJson, build_config, with_options
 from recipes.bench_config import BenchConfig
 
 EPILOG = (
@@ -20,15 +18,7 @@ EPILOG = (
 def bench(
     given: dict[str, Any],
     *,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            metavar=FLAG,
-            help="Print run.json instead of tables.",
-            rich_help_panel="Output and machine",
-        ),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure how fast and how big models are, and compare them."""
     options = build_config(BenchConfig, given)

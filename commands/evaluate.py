@@ -1,11 +1,9 @@
 """`enc evaluate`: score a fine-tuned model on labelled texts."""
 
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from commands.options import FLAG, build_config, with_options
+from commands.options import AsJson, build_config, with_options
 from recipes.evaluate_config import EvaluateConfig
 
 EPILOG = (
@@ -19,12 +17,7 @@ EPILOG = (
 def evaluate(
     given: dict[str, Any],
     *,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", metavar=FLAG, help="Print the result as JSON.", rich_help_panel="Output and machine"
-        ),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Score a fine-tuned model on labelled texts. Labels are matched by name."""
     options = build_config(EvaluateConfig, given)

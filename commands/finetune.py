@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.options import FLAG, build_config, with_options
+from commands.options import AsJson, build_config, with_options
 from recipes.finetune_config import FinetuneConfig
 
 EPILOG = (
@@ -32,15 +32,7 @@ def finetune(
             rich_help_panel="Model and data",
         ),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            metavar=FLAG,
-            help="Print run.json instead of tables.",
-            rich_help_panel="Output and machine",
-        ),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fine-tune an encoder on labelled texts: train, score, measure, save."""
     options = build_config(FinetuneConfig, given, config)

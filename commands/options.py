@@ -24,6 +24,15 @@ from encoder.errors import ConfigError, did_you_mean
 Config = TypeVar("Config", bound=BaseModel)
 
 FLAG = " "  # Typer shows <bool> for an option that takes no value, unless it is told otherwise
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        metavar=FLAG,
+        help="Print the result as JSON instead of tables.",
+        rich_help_panel="Output and machine",
+    ),
+]
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 BOUNDS: tuple[tuple[type[Any], str, str], ...] = (
     (annotated_types.Gt, "gt", "above"),

@@ -1,11 +1,9 @@
 """`enc profile`: where a model's time goes."""
 
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from commands.options import FLAG, build_config, with_options
+from commands.options import AsJson, build_config, with_options
 from recipes.profile_config import ProfileConfig
 
 EPILOG = (
@@ -19,15 +17,7 @@ EPILOG = (
 def profile(
     given: dict[str, Any],
     *,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            metavar=FLAG,
-            help="Print run.json instead of tables.",
-            rich_help_panel="Output and machine",
-        ),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show where a model's time goes, and so whether heads or neurons are worth pruning."""
     options = build_config(ProfileConfig, given)

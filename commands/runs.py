@@ -1,11 +1,9 @@
 """`enc runs`: all that was done so far."""
 
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from commands.options import FLAG, build_config, with_options
+from commands.options import AsJson, build_config, with_options
 from recipes.runs_config import RunsConfig
 
 EPILOG = "[bold]Examples[/bold]\n\nenc runs\n\nenc runs experiments --json"
@@ -15,12 +13,7 @@ EPILOG = "[bold]Examples[/bold]\n\nenc runs\n\nenc runs experiments --json"
 def runs(
     given: dict[str, Any],
     *,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", metavar=FLAG, help="Print the list as JSON.", rich_help_panel="Output and machine"
-        ),
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List all runs in a folder, and which model came of which."""
     options = build_config(RunsConfig, given)
