@@ -1,5 +1,6 @@
 """Claims about the project as a whole: what is packaged, what is pinned, where imports point."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -47,6 +48,19 @@ def test_every_dependency_is_pinned_exactly(project, pins):
     for requirement in [*project["dependencies"], *extras["demo"], *extras["dev"]]:
         assert normal(requirement) in pins, f"{requirement} has no line in constraints.txt"
     assert pins["torch"] == "2.13.0"
+
+
+def test_every_import_is_a_declared_dependency(project):
+    declared = {normal(requirement) for requirement in project["dependencies"]}
+    declared |= {"sklearn", "annotated-types", "pydantic-core"}  # of scikit-learn, and pydantic's own parts
+    undeclared = set()
+    for path in (path for name in PACKAGES for path in (ROOT / name).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            undeclared |= {name.partition(".")[0] for name in names}
+    undeclared -= set(sys.stdlib_module_names) | set(PACKAGES)
+    assert {normal(name) for name in undeclared} - declared == set()
 
 
 def test_pins_name_versions_only():
