@@ -144,7 +144,8 @@ def _remarks(result: BenchResult) -> Iterable[str]:
 
 def describe_texts(texts: MeasuredTexts) -> str:
     """A sentence on the lengths of the texts that were measured on."""
-    cut = f", {count(texts.rows_cut, 'row')} cut" if texts.rows_cut else ""
+    lost = count(texts.tokens_lost, "token")
+    cut = f"; {count(texts.rows_cut, 'row')} cut by {lost} in all" if texts.rows_cut else ""
     return (
         f"data: {texts.rows:,} {texts.split} rows of {texts.source}; tokens a row: median "
         f"{texts.median_tokens:.0f}, 95% up to {texts.p95_tokens:.0f}, longest {texts.max_tokens:,}{cut}."

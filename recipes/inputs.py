@@ -103,7 +103,7 @@ def read_rows(
             observer.note(
                 f"{other.source} has another tokenizer; it is measured on the rows of {model.source}'s."
             )
-    return rows, describe_texts(options.data, split, rows, stats.rows_cut)
+    return rows, describe_texts(options.data, split, rows, stats)
 
 
 def _read(source: str, options: TextOptions, *, pair: bool) -> tuple[str, list[str], list[str] | None]:

@@ -10,6 +10,7 @@ from compress.profile import Profile
 from compress.size import Size
 from compress.workload import Shape
 from encoder.rows import TokenizedRows
+from encoder.tokenizer import EncodingStats
 from recipes.result import ModelResult, Part, Run
 
 
@@ -23,6 +24,7 @@ class MeasuredTexts(Part):
     split: str
     rows: int
     rows_cut: int
+    tokens_lost: int = 0
     median_tokens: float
     p95_tokens: float
     max_tokens: int
@@ -74,15 +76,16 @@ class ProfileResult(Run):
     advice: str
 
 
-def describe_texts(source: str, split: str, rows: TokenizedRows, rows_cut: int) -> MeasuredTexts:
-    """The lengths of ``rows``."""
+def describe_texts(source: str, split: str, rows: TokenizedRows, stats: EncodingStats) -> MeasuredTexts:
+    """The lengths of ``rows``, and what ``stats`` says was cut off them."""
     lengths = rows.lengths
     median, p95 = np.percentile(lengths, [50, 95])
     return MeasuredTexts(
         source=source,
         split=split,
         rows=len(rows),
-        rows_cut=rows_cut,
+        rows_cut=stats.rows_cut,
+        tokens_lost=stats.tokens_lost,
         median_tokens=float(median),
         p95_tokens=float(p95),
         max_tokens=int(lengths.max()),

@@ -94,7 +94,7 @@ def test_data_is_measured_in_its_own_lengths_and_needs_no_labels(finetuned, meas
 def test_longer_texts_are_cut_as_in_the_fine_tuning(finetuned, measured, tmp_path):
     (tmp_path / "texts.txt").write_text("good film " * 50 + "\nbad\n")
     result = bench(config(finetuned, data=str(tmp_path / "texts.txt")))
-    assert (result.data.max_tokens, result.data.rows_cut) == (12, 1)
+    assert (result.data.max_tokens, result.data.rows_cut, result.data.tokens_lost) == (12, 1, 90)
 
 
 def test_models_are_told_apart_by_number_even_if_one_is_given_twice(finetuned, measured):
