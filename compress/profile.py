@@ -21,7 +21,7 @@ from encoder.errors import CheckpointError, ConfigError
 
 ATTENTION = ("projections", "scores and mixing")
 FEED_FORWARD = "feed-forward"
-SHORTEST = 16
+SHORTEST, LONGEST = 16, 512  # of the lengths that nobody asked for
 
 
 class ProfileRow(BaseModel):
@@ -70,9 +70,10 @@ class Profile(BaseModel):
 
 
 def profile_lengths(max_tokens: int) -> list[int]:
-    """16, 32, 64 … and ``max_tokens``, the model's limit."""
-    lengths = [SHORTEST * 2**power for power in range(32) if SHORTEST * 2**power < max_tokens]
-    return [*lengths, max_tokens]
+    """16, 32, 64 … 512; of a model that reads less, up to its limit ``max_tokens``."""
+    longest = min(LONGEST, max_tokens)
+    lengths = [SHORTEST * 2**power for power in range(32) if SHORTEST * 2**power < longest]
+    return [*lengths, longest]
 
 
 def profile_latency(

@@ -28,7 +28,8 @@ def row(length: int, *, attention: float, feed_forward: float) -> ProfileRow:
     return ProfileRow(shape=shape, part_ms=seconds, shares=seconds, mac_shares=seconds)
 
 
-def test_lengths_double_up_to_the_models_limit() -> None:
+def test_lengths_double_up_to_512_or_the_models_limit() -> None:
+    assert profile_lengths(8192) == [16, 32, 64, 128, 256, 512]
     assert profile_lengths(512) == [16, 32, 64, 128, 256, 512]
     assert profile_lengths(510) == [16, 32, 64, 128, 256, 510]
     assert profile_lengths(10) == [10]
