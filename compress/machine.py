@@ -15,6 +15,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from encoder.errors import ConfigError
+
 UNKNOWN = "unknown"
 
 # The instruction sets that decide which kernels a runtime picks, spelt as Linux spells them.
@@ -152,6 +154,12 @@ def list_gpus() -> tuple[Gpu, ...]:
         Gpu(name=gpu.name, memory_bytes=gpu.total_memory, compute_capability=(gpu.major, gpu.minor))
         for gpu in found
     )
+
+
+def require_gpu(otherwise: str) -> None:
+    """Raise ``ConfigError`` where there is no GPU, naming what to give for --device ``otherwise``."""
+    if not list_gpus():
+        raise ConfigError(f"--device cuda: no GPU on this machine that torch can use; give {otherwise}")
 
 
 def supports_bf16(device: str = "cpu") -> bool:

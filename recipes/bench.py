@@ -6,10 +6,9 @@ from itertools import product
 
 from compress.comparison import Comparison, Contestant, compare_latency, compared_pairs
 from compress.latency import Latency, Unavailable, measure_latency
-from compress.machine import describe_machine
+from compress.machine import describe_machine, require_gpu
 from compress.paired import Speedup
 from compress.workload import Workload
-from encoder.errors import ConfigError
 from encoder.rows import TokenizedRows
 from recipes.bench_config import BenchConfig
 from recipes.inputs import check_lengths, make_workload, read_rows
@@ -35,7 +34,8 @@ def bench(config: BenchConfig, observer: Observer | None = None) -> BenchResult:
     recorder.stage(f"Looking at {', '.join(config.models)}")
     models = find_models(config.models)
     check_lengths(models, config.sequence_lengths)
-    _check_device(config)
+    if config.device == "cuda":
+        require_gpu(otherwise="cpu or all")
     read = read_rows(models, config, recorder)
     rows, texts = read if read is not None else (None, None)
     lengths = config.sequence_lengths or (_default_lengths(models) if rows is None else ())
@@ -63,14 +63,6 @@ def bench(config: BenchConfig, observer: Observer | None = None) -> BenchResult:
     )
     save_run(result, folder)
     return result
-
-
-def _check_device(config: BenchConfig) -> None:
-    if config.device == "cuda":
-        from compress.machine import list_gpus
-
-        if not list_gpus():
-            raise ConfigError("--device cuda: no GPU on this machine that torch can use; give cpu or all")
 
 
 def _default_lengths(models: Sequence[FoundModel]) -> tuple[int, ...]:

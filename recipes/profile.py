@@ -2,9 +2,8 @@
 
 import time
 
-from compress.machine import describe_machine
+from compress.machine import describe_machine, require_gpu
 from compress.profile import Profile, ProfileRow, profile_latency, profile_lengths
-from encoder.errors import ConfigError
 from recipes.inputs import check_lengths, make_workload, read_rows
 from recipes.measurements import ProfileResult
 from recipes.models import find_models
@@ -29,10 +28,7 @@ def profile(config: ProfileConfig, observer: Observer | None = None) -> ProfileR
     (model,) = find_models([config.model])
     check_lengths([model], config.sequence_lengths)
     if config.device == "cuda":
-        from compress.machine import list_gpus
-
-        if not list_gpus():
-            raise ConfigError("--device cuda: no GPU on this machine that torch can use; give cpu")
+        require_gpu(otherwise="cpu")
     read = read_rows([model], config, recorder)
     rows, texts = read if read is not None else (None, None)
     lengths = sorted(config.sequence_lengths) or profile_lengths(model.max_tokens)

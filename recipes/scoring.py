@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from compress.machine import list_gpus, supports_bf16
+from compress.machine import list_gpus, require_gpu, supports_bf16
 from compress.uncertainty import ScoreInterval, score_interval
-from encoder.errors import ConfigError
 from encoder.metrics import main_metric, score
 from encoder.rows import TokenizedRows
 from encoder.task import Task
@@ -126,10 +125,9 @@ def choose_device(wanted: Literal["auto", "cpu", "cuda"], threads: int | None) -
         import torch
 
         torch.set_num_threads(threads)
-    has_gpu = bool(list_gpus())
-    if wanted == "cuda" and not has_gpu:
-        raise ConfigError("--device cuda: no GPU on this machine that torch can use; give cpu or auto")
-    return "cuda" if has_gpu and wanted != "cpu" else "cpu"
+    if wanted == "cuda":
+        require_gpu(otherwise="cpu or auto")
+    return "cuda" if wanted != "cpu" and list_gpus() else "cpu"
 
 
 def choose_precision(wanted: Literal["auto", "fp32", "bf16"], device: str) -> Literal["fp32", "bf16"]:
