@@ -10,7 +10,7 @@ from encoder import huggingface, sources
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError, EncError
 from encoder.task import Task
-from encoder.tokenizer import Tokenizer, load_tokenizer
+from encoder.tokenizer import Tokenizer
 from recipes.result import read_result
 
 
@@ -29,9 +29,10 @@ class FoundModel:
         return self.config.max_tokens
 
     def read_tokenizer(self) -> Tokenizer:
-        """Its tokenizer."""
-        config = self.config
-        return load_tokenizer(self.folder, max_tokens=config.max_tokens, pad_token_id=config.pad_token_id)
+        """Its tokenizer; loads torch."""
+        from encoder.checkpoint import read_tokenizer
+
+        return read_tokenizer(self.folder)
 
     def max_length(self) -> int:
         """Tokens at which texts were cut when it was made, otherwise the most it can read."""
