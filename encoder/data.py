@@ -124,9 +124,9 @@ def read_data(
             notes.append("no test split")
     splits = {split: splits[split] for split in SPLITS if split in splits}
     report = _make_report(source, reading, task, columns, splits, origins, cells, notes)
-    print_ = fingerprint(task.kind, task.labels, splits)
+    digest = fingerprint(task.kind, task.labels, splits)
     return TaskData(
-        {name: _to_dataset(rows, task) for name, rows in splits.items()}, task, report, print_, source
+        {name: _to_dataset(rows, task) for name, rows in splits.items()}, task, report, digest, source
     )
 
 

@@ -38,16 +38,6 @@ class EncodingStats:
     tokens_lost: int
     tokens_unknown: int
 
-    @property
-    def unknown_share(self) -> float:
-        """Unknown tokens as a fraction of the kept ones: high when the vocabulary is of another language."""
-        return self.tokens_unknown / self.tokens if self.tokens else 0.0
-
-    @property
-    def lost_share(self) -> float:
-        """Tokens lost as a fraction of all that the texts have."""
-        return self.tokens_lost / (self.tokens + self.tokens_lost) if self.tokens_lost else 0.0
-
 
 def load_tokenizer(folder: Path, *, max_tokens: int, pad_token_id: int) -> "Tokenizer":
     """The tokenizer of a model folder, for a model with ``max_tokens`` positions and that pad id.
@@ -93,10 +83,6 @@ class Tokenizer:
     @property
     def pad_token_id(self) -> int | None:
         return self.token_id("pad_token")
-
-    @property
-    def mask_token_id(self) -> int | None:
-        return self.token_id("mask_token")
 
     @property
     def unk_token_id(self) -> int | None:
