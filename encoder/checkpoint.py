@@ -148,8 +148,9 @@ def load_classifier(folder: Path, *, task: Task | None = None, seed: int = 0) ->
     """The classifier in ``folder``, float32 whatever the file holds, in evaluation mode.
 
     With ``task`` the encoder is loaded for that task: the folder's own head is used if its labels are the
-    same, otherwise a new one is drawn from ``seed``. ``new_parameters`` of the result names what started
-    random. Errors: CheckpointError if weights are missing, or of another shape than config.json says.
+    same, whatever their order, otherwise a new one is drawn from ``seed``. ``new_parameters`` of the result
+    names what started random. Errors: CheckpointError if weights are missing, or of another shape than
+    config.json says.
     """
     config = read_config(folder)
     own_task = read_task(folder)
@@ -163,10 +164,15 @@ def load_classifier(folder: Path, *, task: Task | None = None, seed: int = 0) ->
     if huggingface.is_standard(config):
         weights = _translate(weights, config, folder)
     model = Classifier(config, wanted)
-    same_head = own_task is not None and (own_task.kind, own_task.labels) == (wanted.kind, wanted.labels)
+    same_head = own_task is not None and own_task.has_labels_of(wanted)
     if not same_head:
         weights = {name: tensor for name, tensor in weights.items() if not name.startswith("head.output")}
     _fill_(model, weights, folder, seed=seed, new_head=not same_head)
+    if same_head and own_task is not None and own_task.labels != wanted.labels:
+        order = [own_task.labels.index(label) for label in wanted.labels]
+        with torch.no_grad():
+            for parameter in model.head.output.parameters():  # a row for each label
+                parameter.copy_(parameter[order])
     return model.eval()
 
 

@@ -36,3 +36,7 @@ class Task(BaseModel):
     def num_outputs(self) -> int:
         """C, the width of the logits."""
         return len(self.labels) or 1
+
+    def has_labels_of(self, other: "Task") -> bool:
+        """Whether ``other`` asks for the same, with its labels in whatever order; pairs or not."""
+        return (self.kind, set(self.labels)) == (other.kind, set(other.labels))

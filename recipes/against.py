@@ -35,7 +35,7 @@ def find_parent(folder: Path) -> str | None:
     if not (parent / "config.json").is_file() or hash_model(parent) != result.parent.sha256:
         return None
     task, own = read_task(parent), read_task(folder)
-    return str(parent) if task is not None and own is not None and _same_task(task, own) else None
+    return str(parent) if task is not None and own is not None and own.has_labels_of(task) else None
 
 
 def check_other(source: str, task: Task) -> Path:
@@ -50,7 +50,7 @@ def check_other(source: str, task: Task) -> Path:
     other = read_task(folder)
     if other is None:
         raise ConfigError(f"--against {source}: an encoder without a classifier; there is nothing to compare")
-    if not _same_task(other, task):
+    if not other.has_labels_of(task):
         raise ConfigError(
             f"--against {source}: a model for another task, {_in_words(other)}; expected {_in_words(task)}"
         )
@@ -108,10 +108,6 @@ def judge(difference: ScoreDifference, test: McNemar | None, source: str) -> str
         return f"no difference from {source} that {rows} can show"
     better = (difference.difference > 0) != (difference.metric in LOWER_IS_BETTER)
     return f"{'better' if better else 'worse'} than {source}, more than chance explains on {rows}"
-
-
-def _same_task(one: Task, other: Task) -> bool:
-    return (one.kind, set(one.labels)) == (other.kind, set(other.labels))
 
 
 def _in_words(task: Task) -> str:

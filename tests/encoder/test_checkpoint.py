@@ -61,12 +61,17 @@ def test_a_new_task_gets_a_new_head_and_keeps_the_encoder(make_classifier, token
         assert torch.equal(parameter, model.encoder.get_parameter(name))
 
 
-def test_the_same_labels_in_another_order_are_another_task(
-    make_classifier, tokenizer, tmp_path: Path
+@pytest.mark.parametrize("kind", ["single_label", "multi_label"])
+def test_the_same_labels_in_another_order_keep_their_logits(
+    make_classifier, make_rows, tokenizer, tmp_path: Path, kind
 ) -> None:
-    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
-    turned = Task(kind="single_label", labels=("pos", "neutral", "neg"))
-    assert load_classifier(tmp_path, task=turned).new_parameters != ()
+    model = make_classifier(task=Task(kind=kind, labels=TASK.labels))
+    save_classifier(model, tokenizer, tmp_path)
+    turned = load_classifier(tmp_path, task=Task(kind=kind, labels=("pos", "neg", "neutral")))
+    assert turned.new_parameters == ()
+    assert turned.task.labels == ("pos", "neg", "neutral")
+    rows = make_rows([5, 9])
+    assert np.array_equal(predict_logits(turned, rows), predict_logits(model, rows)[:, [2, 0, 1]])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])

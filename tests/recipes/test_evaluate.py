@@ -1,6 +1,9 @@
 """Claims about scoring a finished model."""
 
+import csv
+
 import pytest
+from datasets import ClassLabel, Dataset, Features, Value
 
 from encoder.errors import CheckpointError, ConfigError, DataError
 from recipes.evaluate import evaluate
@@ -40,6 +43,17 @@ def test_label_that_is_missing_from_the_data_shifts_no_other(finetuned, reviews,
     (tmp_path / "neg.csv").write_text("\n".join(only_neg) + "\n")
     neg = evaluate(config(finetuned, tmp_path / "neg.csv")).scores["test"]["accuracy"]
     assert both == pytest.approx((pos + neg) / 2)
+
+
+def test_class_numbers_of_another_order_score_the_same(finetuned, reviews, tmp_path):
+    with (reviews / "test.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = ["pos", "neg"]
+    assert list(finetuned.model.labels) == names[::-1]
+    columns = {"text": [row["text"] for row in rows], "label": [names.index(row["label"]) for row in rows]}
+    features = Features({"text": Value("string"), "label": ClassLabel(names=names)})
+    Dataset.from_dict(columns, features=features).save_to_disk(str(tmp_path / "turned"))
+    assert evaluate(config(finetuned, tmp_path / "turned")).scores == {"test": finetuned.scores["test"]}
 
 
 def test_mistakes_are_told(finetuned, reviews, tiny_model, tmp_path):
