@@ -41,10 +41,6 @@ class Runtime:
     device_memory_bytes: Callable[[], int | None] = lambda: None
     model: Any = None
 
-    def logits(self, rows: TokenizedRows) -> NDArray[np.float32]:
-        """Logits of ``rows``, float32 [B, C]."""
-        return self.to_numpy(self.run(self.prepare(rows)))
-
 
 def check_names(runtimes: Sequence[str], devices: Sequence[str]) -> None:
     """Raise ``ConfigError`` for a runtime or device that does not exist."""

@@ -11,11 +11,10 @@ from encoder.reading import FORMATS, Table, decode, read_file
 
 @dataclass(frozen=True)
 class TextRows:
-    """R texts (and second texts, for pairs) with the place that each was read from."""
+    """R texts (and second texts, for pairs)."""
 
     texts: list[str]
     pairs: list[str] | None
-    places: list[str]
     notes: tuple[str, ...] = ()
 
 
@@ -61,7 +60,7 @@ def read_texts(
         notes += (
             f"{table.name}: {len(empty)} of {len(texts)} texts are empty (first: {table.where(empty[0])})",
         )
-    return TextRows(texts, pairs, [table.where(row) for row in range(len(texts))], notes)
+    return TextRows(texts, pairs, notes)
 
 
 def _read_lines(path: Path, encoding: str | None, problems: list[str]) -> Table | None:

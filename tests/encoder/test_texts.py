@@ -11,7 +11,6 @@ def test_each_line_of_a_text_file_is_a_text_and_empty_ones_stay(tmp_path: Path) 
     path.write_bytes('\ufeffone, "two"\r\n\r\nNA\u2028x\n'.encode())
     rows = read_texts(path, pair=False)
     assert rows.texts == ['one, "two"', "", "NA\u2028x"]
-    assert rows.places == [f"{path}:1", f"{path}:2", f"{path}:3"]
     assert rows.notes == (f"{path}: 1 of 3 texts are empty (first: {path}:2)",)
 
 
