@@ -37,7 +37,7 @@ TOKENIZER_FILES = (
 def resolve_model(source: str) -> Path:
     """The local folder of a model given as a folder, a built-in name, or a hub name (``owner/name``).
 
-    From a hub, config.json comes first and an unsupported family is refused before any weights are fetched.
+    From a hub, config.json comes first, and what is not supported is refused before any weights are fetched.
     """
     if sources.is_builtin_model(source):
         return sources.builtin_model_folder(source)
@@ -57,13 +57,13 @@ def resolve_model(source: str) -> Path:
 
 
 def _download(name: str) -> Path:
-    def check_family(config: Path) -> None:
-        huggingface.check_family(_read_json(config), f"{name}/{CONFIG_FILE}")
+    def check_config(config: Path) -> None:
+        huggingface.config_from_json(_read_json(config), f"{name}/{CONFIG_FILE}")
 
     return download_model(
         name,
         config_file=CONFIG_FILE,
-        check_config=check_family,
+        check_config=check_config,
         files=TOKENIZER_FILES,
         weights=(("model*.safetensors", INDEX_FILE), (PICKLE_FILE,)),
     )

@@ -70,9 +70,20 @@ def test_a_pickle_is_fetched_only_where_there_is_nothing_else(hub: FakeHub, tiny
     assert hub.asked[-1] == "pytorch_model.bin"
 
 
-def test_an_unsupported_hub_model_is_refused_before_its_weights_are_fetched(hub: FakeHub) -> None:
-    (hub.folder / "config.json").write_text(json.dumps({"model_type": "t5"}))
-    with pytest.raises(CheckpointError, match="'t5' is not supported"):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "t5"}, "'t5' is not supported"),
+        ({"quantization_config": {"quant_method": "gptq"}}, r"quantized weights \(gptq\) are not supported"),
+        ({"is_decoder": True}, "this is a decoder"),
+    ],
+)
+def test_an_unsupported_hub_model_is_refused_before_its_weights_are_fetched(
+    hub: FakeHub, tiny_model: Path, changes: dict[str, object], message: str
+) -> None:
+    config = json.loads((tiny_model / "config.json").read_text())
+    (hub.folder / "config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(CheckpointError, match=message):
         resolve_model("owner/model")
     assert hub.asked == ["config.json"]
 
