@@ -72,8 +72,7 @@ class WorkerProcess:
 
         Raises:
             EncError: what the worker refused, as the kind of error that it was; or that it crashed, with the
-            end
-                of what it wrote to stderr.
+                end of what it wrote to stderr.
         """
         process = self._process
         assert process.stdin is not None

@@ -175,7 +175,7 @@ def read_result(folder: Path) -> Result | None:
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise CheckpointError(
             f"{path}: not a result of enc: {where}: {first['msg'].lower()}; "
-            "the model beside it may still be good"
+            "delete it if the model beside it is to be used without it"
         ) from error
 
 

@@ -1,6 +1,7 @@
 """Claims about scoring a finished model."""
 
 import csv
+import shutil
 
 import pytest
 from datasets import ClassLabel, Dataset, Features, Value
@@ -64,6 +65,13 @@ def test_mistakes_are_told(finetuned, reviews, tiny_model, tmp_path):
     (tmp_path / "scores.csv").write_text("text,label\ngood film,0.5\nbad film,1.5\n")
     with pytest.raises(DataError, match=r"scores\.csv:2: .*'0\.5'"):
         evaluate(config(finetuned, tmp_path / "scores.csv"))
+
+
+def test_run_json_that_is_broken_says_what_to_do(finetuned, reviews, tmp_path):
+    folder = shutil.copytree(finetuned.output, tmp_path / "model")
+    (folder / "run.json").write_text('{"command": "finetune"}')
+    with pytest.raises(CheckpointError, match=r"run\.json: not a result of enc: .*delete it"):
+        evaluate(EvaluateConfig(model=str(folder), data=str(reviews)))
 
 
 def test_score_lies_in_its_interval(finetuned, reviews):
