@@ -17,8 +17,8 @@ from encoder.splits import Label
 
 Variants = Literal["refuse", "merge", "keep"]
 VARIANTS_HINT = (
-    "labels that differ only in case or spaces: mend them, or take each for its commonest spelling with "
-    "--label-variants merge (or keep, if they are different labels):"
+    "labels that differ only in case, spaces or invisible letters: mend them, or take each for its commonest "
+    "spelling with --label-variants merge (or keep, if they are different labels):"
 )
 _WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
@@ -160,8 +160,9 @@ def sort_names(names: Iterable[str]) -> list[str]:
 
 
 def fold(name: str) -> str:
-    """What spellings of one label have in common: case, spacing and Unicode form aside."""
-    folded = " ".join(unicodedata.normalize("NFC", name).split()).casefold()
+    """What spellings of one label have in common: case, spacing, invisible letters and Unicode form aside."""
+    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
+    folded = " ".join(unicodedata.normalize("NFC", visible).split()).casefold()
     return str(int(folded)) if _WHOLE.fullmatch(folded) else folded
 
 

@@ -181,10 +181,16 @@ def _infer_from_texts(texts: dict[str, int]) -> LabelReading:
         if pointed or distinct > 20:
             why += "; if they measure something, --task regression"
         return LabelReading("single_label", why)
-    if texts and all(_DECIMAL_COMMA.fullmatch(text.strip()) or text in numbers for text in texts):
+    commas = {text for text in texts if _DECIMAL_COMMA.fullmatch(text.strip())}
+    if commas and commas | numbers == set(texts):
         raise DataError(
-            f"labels such as {min(texts)!r} look like numbers with a decimal comma: write a point for "
+            f"labels such as {min(commas)!r} look like numbers with a decimal comma: write a point for "
             "regression, or give --task single_label or multi_label"
+        )
+    if texts and numbers == set(texts):
+        raise DataError(
+            f"labels such as {max(texts, key=len)!r} are whole numbers with an exponent: give "
+            "--task regression if they measure something, --task single_label if each names a class"
         )
     notes = ""
     for mark in SEPARATORS:

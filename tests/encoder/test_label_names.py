@@ -13,6 +13,7 @@ def test_whole_numbers_are_sorted_by_value() -> None:
 
 def test_case_spaces_unicode_form_and_leading_zeros_do_not_make_another_label() -> None:
     assert len({fold(name) for name in ("Café ", "cafe\u0301", "CAFÉ")}) == 1
+    assert fold("a\u200bb\ufeff") == fold("ab") != fold("a b")
     assert fold("01") == fold("1") != fold("10")
     assert fold("a  b") == fold("a b") != fold("ab")
 

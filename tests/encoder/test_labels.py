@@ -80,8 +80,14 @@ def test_an_overflowing_number_is_no_regression_label() -> None:
 
 
 def test_decimal_commas_are_no_classes() -> None:
-    with pytest.raises(DataError, match="decimal comma"):
+    with pytest.raises(DataError, match="such as '1,5' look like numbers with a decimal comma"):
         infer_reading(["1,5", "2,5", "3"])
+
+
+def test_whole_numbers_with_an_exponent_may_be_either() -> None:
+    with pytest.raises(DataError, match="such as '1e3' are whole numbers with an exponent: give --task"):
+        infer_reading(["1e3", "2", "3"])
+    assert infer_reading(["1e-3", "2"]).kind == "regression"
 
 
 def test_as_many_labels_as_rows_are_refused() -> None:
