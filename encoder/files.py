@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from encoder.errors import ConfigError
 
@@ -13,11 +15,17 @@ UNFINISHED_SUFFIX = ".unfinished"
 
 def write_atomic(path: Path, content: str | bytes) -> None:
     """Write a file so that a reader sees the old content or the new one, never a part (UTF-8 for text)."""
-    data = content.encode() if isinstance(content, str) else content
+    with open_atomic(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def open_atomic(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to; it takes the place of ``path`` when the context ends without an error."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)

@@ -40,11 +40,11 @@ class TrainingConfig(Strict):
     num_epochs: int = Field(default=3, ge=1)
     batch_size: int = Field(default=32, ge=1)
     accumulation_steps: int = Field(default=1, ge=1)
-    learning_rate: float = Field(default=1e-4, gt=0)
+    learning_rate: float = Field(gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     warmup_ratio: float = Field(default=0.1, ge=0, le=1)
     schedule: Schedule = "linear"
-    layer_decay: float = Field(default=1.0, gt=0, le=1)
+    layer_decay: float = Field(default=0.9, gt=0, le=1)
     max_grad_norm: float = Field(default=1.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     class_weights: Literal["none", "balanced"] = "none"

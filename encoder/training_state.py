@@ -1,6 +1,5 @@
 """Where training stands, on disk: enough to continue to the same result after a kill at any moment."""
 
-import io
 import pickle
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ import torch
 from torch import nn
 
 from encoder.errors import CheckpointError, ConfigError
-from encoder.files import write_atomic
+from encoder.files import open_atomic
 
 STATE_FILE = "training-state.pt"
 BEST_FILE = "training-best.pt"
@@ -95,9 +94,8 @@ class TrainingState:
 
 def _write(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    buffer = io.BytesIO()
-    torch.save(value, buffer)
-    write_atomic(path, buffer.getbuffer().tobytes())
+    with open_atomic(path) as file:
+        torch.save(value, file)
 
 
 def _read(path: Path) -> Any:

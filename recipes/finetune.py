@@ -235,6 +235,7 @@ def _train(
     import torch
 
     from compress.memory import peak_memory_bytes
+    from encoder.optimizer import usual_learning_rate
     from encoder.training import TrainingConfig, train_
 
     observer.stage("Tokenizing")
@@ -243,13 +244,18 @@ def _train(
         prepared.data, prepared.tokenizer, max_length=prepared.max_length, names=names, observer=observer
     )
     precision = choose_precision(config.precision, prepared.device)
-    options = {name: getattr(config, name) for name in TrainingConfig.model_fields if name != "precision"}
-    observer.stage(f"Training on {prepared.device} in {precision}, threads: {torch.get_num_threads()}")
+    options = {name: getattr(config, name) for name in TrainingConfig.model_fields}
+    rate = config.learning_rate or usual_learning_rate(prepared.model.config.hidden_size)
+    training_config = TrainingConfig(**options | {"precision": precision, "learning_rate": rate})
+    observer.stage(
+        f"Training on {prepared.device} in {precision}, learning rate {rate:.2g}, "
+        f"threads: {torch.get_num_threads()}"
+    )
     outcome = train_(
         prepared.model,
         splits.rows["train"],
         splits.rows.get("validation"),
-        TrainingConfig(**options, precision=precision),
+        training_config,
         work_folder=work / TRAINING_FOLDER,
         resume=config.resume,
         device=prepared.device,
@@ -280,6 +286,7 @@ def _train(
         peak_memory_bytes=peak_memory_bytes(),
         device_memory_bytes=torch.cuda.max_memory_allocated() if prepared.device == "cuda" else None,
         precision=precision,
+        learning_rate=rate,
         device=prepared.device,
         threads=torch.get_num_threads(),
         resumed_from_step=outcome.resumed_from_step,

@@ -106,11 +106,12 @@ class FinetuneConfig(Strict):
         description="Batches whose gradients are added up before a step.",
         json_schema_extra=TRAINING,
     )
-    learning_rate: float = Field(
-        default=1e-4,
+    learning_rate: float | None = Field(
+        default=None,
         gt=0,
         le=1,
-        description="The highest learning rate, of the topmost layer.",
+        description="The highest learning rate, of the classifier; otherwise by the width of the model: "
+        "2e-4 for a hidden size of 384, 1e-4 for 768.",
         json_schema_extra=TRAINING,
     )
     schedule: Literal["linear", "cosine", "constant"] = Field(
@@ -126,7 +127,7 @@ class FinetuneConfig(Strict):
         json_schema_extra=TRAINING,
     )
     layer_decay: float = Field(
-        default=1.0,
+        default=0.9,
         gt=0,
         le=1,
         description="Each layer learns at this multiple of the rate of the layer above it.",

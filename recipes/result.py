@@ -100,6 +100,7 @@ class TrainingResult(Part):
     peak_memory_bytes: int | None
     device_memory_bytes: int | None
     precision: Literal["fp32", "bf16"]
+    learning_rate: float | None = None
     device: str
     threads: int
     resumed_from_step: int | None = None

@@ -15,6 +15,7 @@ def finetuned(tiny_model, reviews, tmp_path_factory) -> Path:
         "--data": reviews,
         "--output": folder,
         "--learning-rate": 3e-3,
+        "--layer-decay": 1.0,
         "--num-epochs": 4,
         "--batch-size": 8,
         "--freeze-layers": 1,

@@ -4,13 +4,24 @@ import pytest
 import torch
 from torch import nn
 
-from encoder.optimizer import make_optimizer, parameter_depth, parameter_groups, rate_factor
+from encoder.optimizer import (
+    make_optimizer,
+    parameter_depth,
+    parameter_groups,
+    rate_factor,
+    usual_learning_rate,
+)
 
 
 def test_depth_counts_from_the_embeddings_to_the_head() -> None:
     names = ["encoder.embeddings.word.weight", "encoder.layers.0.attention.qkv.weight",
              "encoder.layers.11.feed_forward.output.bias", "head.output.weight"]  # fmt: skip
     assert [parameter_depth(name, 12) for name in names] == [0, 1, 12, 13]
+
+
+def test_the_usual_learning_rate_falls_with_the_width() -> None:
+    assert usual_learning_rate(384) == 2e-4
+    assert usual_learning_rate(768) == 1e-4
 
 
 def test_layer_decay_lowers_the_rate_towards_the_input(make_classifier) -> None:

@@ -16,6 +16,7 @@ def finetuned(tiny_model, reviews, tmp_path_factory) -> Result:
             data=str(reviews),
             output=tmp_path_factory.mktemp("runs") / "reviews",
             learning_rate=3e-3,
+            layer_decay=1.0,
             num_epochs=2,
             batch_size=8,
             max_length=12,

@@ -24,6 +24,7 @@ def options(tiny_model, reviews, tmp_path):
         "data": str(reviews),
         "output": tmp_path / "out",
         "learning_rate": 3e-3,
+        "layer_decay": 1.0,
         "num_epochs": 4,
         "batch_size": 8,
         "precision": "fp32",
@@ -68,6 +69,12 @@ def test_run_json_is_the_result(options):
     assert stored["parent"]["sha256"] != stored["model"]["sha256"]
     assert stored["training"]["total_parameters"] == stored["size"]["parameters"]
     assert len(stored["training"]["epochs"]) == 4
+
+
+def test_learning_rate_follows_the_width_unless_given(options):
+    assert finetune(FinetuneConfig(**options)).training.learning_rate == 3e-3
+    usual = options | {"learning_rate": None, "num_epochs": 1, "overwrite": True}
+    assert finetune(FinetuneConfig(**usual)).training.learning_rate == 2e-4 * 384 / 32
 
 
 def test_same_seed_same_weights(options, tmp_path):
@@ -272,5 +279,5 @@ def test_saved_logits_are_those_that_were_scored(options):
 
 def test_training_defaults_are_those_of_the_training_loop():
     ours, theirs = FinetuneConfig.model_fields, TrainingConfig.model_fields
-    shared = [name for name in theirs if name != "precision"]
+    shared = [name for name in theirs if name not in ("precision", "learning_rate")]  # by machine, by model
     assert {name: ours[name].default for name in shared} == {name: theirs[name].default for name in shared}
