@@ -46,7 +46,7 @@ format: $(STAMP) ## rewrite the sources as ruff formats them
 
 quickstart: $(STAMP) ## fine-tune a real encoder on real news articles, then ask it something
 	$(RUN)/enc finetune --model minilm-l6 --data bbc-news --output runs/quickstart --overwrite \
-		--max-length 128 --num-epochs 2
+		--max-length 96 --num-epochs 3
 	$(RUN)/enc predict runs/quickstart \
 		"The striker scored twice in the last ten minutes of the final." \
 		"Shares fell sharply after the bank warned that profits would be lower this year."

@@ -41,7 +41,7 @@ class ProfileConfig(Strict):
         default=1, gt=0, description="Rows that are computed at once.", json_schema_extra=MEASURING
     )
     sequence_lengths: SequenceLengths = Field(
-        default=(), description="Tokens of a row; otherwise 16, 32, 64 … 512, or up to the model's limit."
+        default=(), description="Tokens of a row; otherwise doubled from 16 to 512, or to the model's limit."
     )
     runtime: Literal["torch-fp32", "torch-bf16"] = Field(
         default="torch-fp32", description="What to run the model in.", json_schema_extra=MEASURING
