@@ -9,6 +9,7 @@ from encoder.errors import ConfigError
 from encoder.metrics import main_metric
 from recipes.against import check_other, find_parent, score_against
 from recipes.evaluate_config import EvaluateConfig
+from recipes.models import no_classifier
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import (
     Against,
@@ -46,6 +47,8 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     before = read_result(folder)
     max_length = config.max_length or (before.model.max_length if before else tokenizer.max_length)
     task = read_task(folder)
+    if task is None:
+        raise no_classifier(config.model)
     other = _choose_other(config, folder)
     model = load_classifier(folder)
 
@@ -55,6 +58,11 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     data = read_data(config.data, options, task=task, single_split="test")
     split = _choose_split(config, data)
     recorder.data(data.report)
+    if before and before.data and before.data.source == data.source and list(data.splits) == ["test"]:
+        recorder.note(
+            f"The model was fine-tuned on {data.source}: it has seen most of these rows, "
+            "so the score says little about others."
+        )
     splits = tokenize(data, tokenizer, max_length=max_length, names=[split], observer=recorder)
     recorder.stage(f"Scoring the {split} rows")
     scored = score_split(model.to(device), splits.rows[split], device=device, observer=recorder)

@@ -71,10 +71,15 @@ def _find(name: str) -> FoundModel:
         raise CheckpointError(f"{where}: expected a JSON object, found {type(values).__name__}")
     config, task = huggingface.config_from_json(values, where), huggingface.task_from_json(values, where)
     if task is None:
-        raise CheckpointError(
-            f"{name}: an encoder without a classifier; fine-tune it first: enc finetune --model {name}"
-        )
+        raise no_classifier(name)
     return FoundModel(name, folder, config, task)
+
+
+def no_classifier(name: str) -> CheckpointError:
+    """The error for a model that cannot label anything yet, by the name that was given for it."""
+    return CheckpointError(
+        f"{name}: an encoder without a classifier; fine-tune it first: enc finetune --model {name}"
+    )
 
 
 def _resolve(name: str) -> Path:

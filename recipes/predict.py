@@ -10,6 +10,7 @@ import numpy as np
 
 from encoder.errors import ConfigError, DataError
 from encoder.task import Task
+from recipes.models import no_classifier
 from recipes.observer import Observer, Silent
 from recipes.predict_config import PredictConfig
 from recipes.result import Encoded, read_result
@@ -70,7 +71,9 @@ def predict(
     before = read_result(folder)
     max_length = config.max_length or (before.model.max_length if before else tokenizer.max_length)
     own_task = read_task(folder)
-    pair = config.pair or (own_task is not None and own_task.pair)
+    if own_task is None:
+        raise no_classifier(config.model)
+    pair = config.pair or own_task.pair
     if config.texts:
         rows = _rows_of_texts(config.texts, pair)
     elif config.input is None:
@@ -124,7 +127,8 @@ def _rows_of_texts(texts: Sequence[str], pair: bool) -> Iterator[Row]:
         return ((text, None) for text in texts)
     if len(texts) % 2:
         raise ConfigError(
-            f"{len(texts)} texts; the model takes pairs, so give first and second texts in turn"
+            f"{len(texts)} text{'s' if len(texts) > 1 else ''}; the model takes pairs, "
+            "so give first and second texts in turn"
         )
     return iter(zip(texts[::2], texts[1::2], strict=True))
 

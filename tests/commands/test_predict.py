@@ -69,7 +69,7 @@ def test_pairs_come_in_twos_or_with_a_tab(finetuned, stdin, capsys):
     first = json.loads(by_place.splitlines()[0])
     assert (first["text"], first["text_pair"]) == ("good", "film")
     assert run(["predict", str(finetuned), "--pair", "good"]) == 2
-    assert "1 texts; the model takes pairs" in capsys.readouterr().err
+    assert "1 text; the model takes pairs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,20 @@ def test_broken_line_is_named(finetuned, stdin, content, message, capsys):
     stdin(content)
     assert run(["predict", str(finetuned), *(["--pair"] if "tab" in message else [])]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [["predict", "minilm-l6", "good"], ["evaluate", "minilm-l6", "--data", "x"]]
+)
+def test_encoder_without_a_classifier_is_called_as_it_was_given(command, tiny_model, monkeypatch, capsys):
+    monkeypatch.setattr("encoder.sources.builtin_model_folder", lambda name: tiny_model)
+    assert run(command) == 2
+    shown = capsys.readouterr().err
+    assert (
+        "minilm-l6: an encoder without a classifier; fine-tune it first: enc finetune --model minilm-l6"
+        in shown
+    )
+    assert str(tiny_model) not in shown
 
 
 def test_encoder_without_a_classifier_is_refused(tiny_model, capsys):
