@@ -137,7 +137,10 @@ def settle_spellings(
                     notes.append(f"label {short(name)} is read as {best!r}")
             elif variants == "merge":
                 accepted[name] = best
-                notes.append(f"label {short(name)} ({_rows(counts, name)} rows) is taken for {best!r}")
+                rows = _rows(counts, name)
+                notes.append(
+                    f"label {short(name)} ({rows} row{'s' if rows > 1 else ''}) is taken for {best!r}"
+                )
             else:
                 refused[name] = best
     return Spellings(accepted, refused, tuple(notes))

@@ -111,6 +111,8 @@ def decode(content: bytes, *, name: str, encoding: str | None, problems: list[st
         todo = (
             f"it looks like {guess}: --encoding {guess} reads it" if guess != encoding else "see --encoding"
         )
+        if b"\0" in content and "16" not in guess:
+            todo = "there are NUL bytes in it too: this looks like no text file, but one of another format"
         problems.append(f"{name}:{line}:{column}: not {encoding or 'UTF-8'}: {found}; {todo}")
         return None
     text = text.removeprefix("\ufeff")

@@ -145,7 +145,7 @@ def test_a_label_with_a_space_or_another_case_is_refused_with_its_line(tmp_path:
     assert "--label-variants merge" in message
     merged = read_data(str(path), DataOptions(label_variants="merge"))
     assert merged.task.labels == ("neg", "pos")
-    assert any("label 'Neg' (1 rows) is taken for 'neg'" in note for note in merged.report.notes)
+    assert any("label 'Neg' (1 row) is taken for 'neg'" in note for note in merged.report.notes)
     assert read_data(str(path), DataOptions(label_variants="keep")).task.labels == (
         "Neg",
         "neg",

@@ -60,6 +60,12 @@ def test_the_first_wrong_byte_is_named_with_offset_line_and_column(tmp_path: Pat
     assert "f.csv:3:6: not UTF-8: byte 0xe9 at offset 23; it looks like cp1252" in faults(path)
 
 
+def test_a_workbook_named_csv_is_not_taken_for_an_encoding(tmp_path: Path) -> None:
+    path = write(tmp_path, "f.csv", b"PK\x03\x04\x14\x00\x06\xff\xfe workbook, " * 9)
+    assert "this looks like no text file" in faults(path)
+    assert "--encoding" not in faults(path)
+
+
 def test_a_wrong_encoding_option_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "f.csv", KOREAN)
     with pytest.raises(ConfigError, match=r"--encoding: 'cp94' is not the name .* did you mean 'cp949'\?"):
