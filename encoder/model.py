@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from encoder.attention import SelfAttention
@@ -126,6 +128,15 @@ class Classifier(nn.Module):
         hidden = self.encoder(batch).last_hidden_state
         logits: Tensor = self.head(batch.packing.first(hidden))
         return logits
+
+
+def start_at_mean_(model: Classifier, labels: NDArray[np.generic]) -> None:
+    """Set the output bias of a regression ``model`` in place to the mean of ``labels`` [R].
+
+    The squared error then starts at their variance; from 0 the bias alone would take an epoch to get there.
+    """
+    with torch.no_grad():
+        model.head.output.bias.fill_(float(labels.astype(np.float64).mean()))
 
 
 def initialise_(module: nn.Module, config: EncoderConfig, seed: int) -> None:

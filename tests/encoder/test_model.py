@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 import torch
 
 from encoder.batches import Batch
 from encoder.config import LayerShape
-from encoder.model import Classifier, Encoder, initialise_
+from encoder.model import Classifier, Encoder, initialise_, start_at_mean_
+from encoder.task import Task
 
 LENGTHS = [5, 1, 17, 8, 8, 3, 30, 2, 1, 11]  # more than a part of rows, and uneven: see encoder.packing
 
@@ -104,3 +106,9 @@ def test_the_seed_decides_the_initial_weights(make_config, make_classifier) -> N
         abs(float(first.encoder.layers[0].attention.qkv.weight.detach().std()) - config.initializer_range)
         < 0.02
     )
+
+
+def test_a_regression_head_starts_at_the_mean_of_its_labels(make_classifier) -> None:
+    model = make_classifier(task=Task(kind="regression"))
+    start_at_mean_(model, np.array([1.0, 2.0, 4.5], dtype=np.float32))
+    assert model.head.output.bias.tolist() == [2.5]
