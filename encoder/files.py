@@ -47,7 +47,7 @@ class OutputFolder:
 
     def __init__(self, path: Path, *, overwrite: bool = False, resume: bool = False) -> None:
         self.path = path
-        self.work = path.with_name(path.name + UNFINISHED_SUFFIX)
+        self.work = path.parent / (path.name + UNFINISHED_SUFFIX)
         self.overwrite = overwrite
         self.resume = resume
 
@@ -75,9 +75,12 @@ class OutputFolder:
 
     def open(self) -> Path:
         """Create ``work`` (emptied unless resuming) and return it."""
-        if self.work.exists() and not self.resume:
-            shutil.rmtree(self.work)
-        self.work.mkdir(parents=True, exist_ok=True)
+        try:
+            if self.work.exists() and not self.resume:
+                shutil.rmtree(self.work)
+            self.work.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"--output {self.path}: cannot be created: {error.strerror}") from error
         return self.work
 
     def finish(self) -> None:

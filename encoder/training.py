@@ -246,16 +246,18 @@ class _Trainer:
         position = self.position
         scores = None
         if self.validation is not None and self.validation.labels is not None:
-            logits = predict_logits(
-                self.model, self.validation, precision=self.config.precision, device=self.device
-            )
+            logits = predict_logits(self.model, self.validation, device=self.device)
             scores = score(self.model.task, logits, self.validation.labels)
         position.history.append(
             EpochScores(position.epoch + 1, position.loss_sum / max(1, position.rows_seen), scores)
         )
         self._report(scores)
         value = math.nan if scores is None else scores[self.metric]
-        if scores is None or position.best_epoch == 0 or is_better(self.metric, value, position.best_score):
+        first = scores is None or position.best_epoch == 0
+        improved = first or is_better(self.metric, value, position.best_score)
+        if improved:
+            position.improved_epoch = position.epoch + 1
+        if improved or value == position.best_score:  # of equals the later: trained longer, at a lower rate
             self.state.save_best(self.parameters)
             position.best_epoch, position.best_score = position.epoch + 1, value
         position.epoch, position.step = position.epoch + 1, 0
@@ -268,7 +270,7 @@ class _Trainer:
         return (
             patience is not None
             and self.validation is not None
-            and position.epoch - position.best_epoch >= patience
+            and position.epoch - position.improved_epoch >= patience
             and position.best_epoch > 0
         )
 

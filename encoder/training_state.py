@@ -36,6 +36,7 @@ class Position:
     seconds: float = 0.0
     history: list[EpochScores] = field(default_factory=list)
     best_epoch: int = 0
+    improved_epoch: int = 0  # the last whose score was above all before; an equal score later is kept instead
     best_score: float = float("-inf")
 
 

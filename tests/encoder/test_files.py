@@ -49,6 +49,21 @@ def test_what_is_there_is_refused_with_the_way_out(tmp_path: Path) -> None:
         OutputFolder(tmp_path / "new", overwrite=True, resume=True).check()
 
 
+@pytest.mark.parametrize("path", ["", ".", "..", "/"])
+def test_a_path_without_a_name_of_its_own_is_refused(path: str) -> None:
+    with pytest.raises(ConfigError, match="expected the name of a folder to create"):
+        OutputFolder(Path(path)).check()
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, monkeypatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(ConfigError, match="cannot be created: Read-only file system"):
+        OutputFolder(tmp_path / "run").open()
+
+
 def test_an_empty_folder_is_as_good_as_none(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     output = OutputFolder(tmp_path / "run")

@@ -45,7 +45,7 @@ def test_training_learns_and_keeps_the_best_epoch(make_classifier, make_rows, tm
     outcome = train_(model, train, validation, config(num_epochs=12), work_folder=tmp_path)
     scores = [epoch.validation["accuracy"] for epoch in outcome.epochs if epoch.validation]
     assert max(scores) > 0.9
-    assert outcome.best_epoch == scores.index(max(scores)) + 1
+    assert outcome.best_epoch == max(i for i, s in enumerate(scores, 1) if s == max(scores))
     logits = training.predict_logits(model, validation)
     assert (logits.argmax(1) == validation.labels).mean() == max(scores)
     assert not model.training
@@ -173,15 +173,25 @@ def test_accumulated_batches_equal_one_large_batch(
         assert torch.allclose(value, results[1][0][name], atol=2e-3), name
 
 
-def test_early_stopping_stops_when_the_score_no_longer_rises(
-    make_classifier, make_rows, tmp_path: Path
+@pytest.mark.parametrize(
+    ("scores", "best", "epochs"),
+    [
+        ([0.5, 0.9, 0.9, 0.8, 0.9, 0.9], 3, 4),  # an equal score is kept, but does not put off the end
+        ([0.5, 0.6, 0.7, 0.7, 0.8, 0.1], 5, 6),
+        ([math.nan, 0.5, math.nan, 0.4, 0.9, 0.9], 2, 4),
+    ],
+)
+def test_training_stops_without_a_better_score_and_keeps_the_latest_of_the_best(
+    make_classifier, make_rows, tmp_path: Path, monkeypatch, scores, best, epochs
 ) -> None:
+    given = iter(scores)
+    monkeypatch.setattr(training, "score", lambda *_: {"accuracy": next(given)})
     outcome = train_(
         make_classifier(), planted(make_rows), planted(make_rows, seed=1),
-        config(num_epochs=40, early_stopping_patience=2), work_folder=tmp_path,
+        config(num_epochs=6, early_stopping_patience=2), work_folder=tmp_path,
     )  # fmt: skip
-    assert outcome.stopped_early
-    assert len(outcome.epochs) == outcome.best_epoch + 2
+    assert (outcome.best_epoch, len(outcome.epochs)) == (best, epochs)
+    assert outcome.stopped_early == (epochs < 6)
 
 
 def test_a_loss_that_is_not_finite_ends_training_with_advice(
