@@ -120,11 +120,17 @@ def test_told_to_stop_a_run_says_how_to_continue_and_does(number, tiny_model, re
     options = ["finetune", "--model", tiny_model, "--data", reviews, "--output", tmp_path / "out"]
     options += ["--num-epochs", 2000, "--no-latency"]
     command = [sys.executable, "-c", MAIN, *map(str, options)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # Where the tests run in the background of a shell, SIGINT is ignored, and a child would inherit that.
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     while not any("epoch 2/" in line for line in iter(process.stderr.readline, "")):
         pass
     os.kill(process.pid, number)
-    _, stderr = process.communicate()
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "--resume" in stderr
     assert "Traceback" not in stderr
