@@ -9,7 +9,6 @@ from encoder.errors import ConfigError
 from encoder.metrics import main_metric
 from recipes.against import check_other, find_parent, score_against
 from recipes.evaluate_config import EvaluateConfig
-from recipes.models import no_classifier
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import (
     Against,
@@ -19,10 +18,9 @@ from recipes.result import (
     describe_model,
     describe_parent,
     now,
-    read_result,
     save_run,
 )
-from recipes.scoring import choose_device, score_split, tokenize
+from recipes.scoring import choose_device, find_fine_tuned, score_split, tokenize
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -34,7 +32,7 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     Raises:
         ConfigError, DataError, CheckpointError: before anything is computed.
     """
-    from encoder.checkpoint import load_classifier, read_task, read_tokenizer, resolve_model
+    from encoder.checkpoint import load_classifier
     from encoder.data import DataOptions, read_data
 
     started = time.perf_counter()
@@ -42,13 +40,9 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     recorder = Recorder(observer or Silent())
     device = choose_device(config.device, config.threads)
     recorder.stage(f"Looking at {config.model}")
-    folder = resolve_model(config.model)
-    tokenizer = read_tokenizer(folder)
-    before = read_result(folder)
-    max_length = config.max_length or (before.model.max_length if before else tokenizer.max_length)
-    task = read_task(folder)
-    if task is None:
-        raise no_classifier(config.model)
+    found = find_fine_tuned(config.model, config.max_length)
+    folder, tokenizer, task, before = found.folder, found.tokenizer, found.task, found.result
+    max_length = found.max_length
     other = _choose_other(config, folder)
     model = load_classifier(folder)
 

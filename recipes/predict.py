@@ -10,11 +10,10 @@ import numpy as np
 
 from encoder.errors import ConfigError, DataError
 from encoder.task import Task
-from recipes.models import no_classifier
 from recipes.observer import Observer, Silent
 from recipes.predict_config import PredictConfig
-from recipes.result import Encoded, read_result
-from recipes.scoring import choose_device, describe_cut
+from recipes.result import Encoded
+from recipes.scoring import choose_device, describe_cut, find_fine_tuned
 
 if TYPE_CHECKING:
     from encoder.model import Classifier
@@ -62,17 +61,13 @@ def predict(
         ConfigError, DataError, CheckpointError: a wrong model or file before any prediction, a broken line
             when it is reached.
     """
-    from encoder.checkpoint import load_classifier, read_task, read_tokenizer, resolve_model
+    from encoder.checkpoint import load_classifier
 
     observer = observer or Silent()
     device = choose_device(config.device, config.threads)
-    folder = resolve_model(config.model)
-    tokenizer = read_tokenizer(folder)
-    before = read_result(folder)
-    max_length = config.max_length or (before.model.max_length if before else tokenizer.max_length)
-    own_task = read_task(folder)
-    if own_task is None:
-        raise no_classifier(config.model)
+    found = find_fine_tuned(config.model, config.max_length)
+    folder, tokenizer, own_task = found.folder, found.tokenizer, found.task
+    max_length = found.max_length
     pair = config.pair or own_task.pair
     if config.texts:
         rows = _rows_of_texts(config.texts, pair)

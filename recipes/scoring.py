@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -12,8 +13,9 @@ from compress.uncertainty import ScoreInterval, score_interval
 from encoder.metrics import main_metric, score
 from encoder.rows import TokenizedRows
 from encoder.task import Task
+from recipes.models import no_classifier
 from recipes.observer import Observer
-from recipes.result import Encoded, without_nan
+from recipes.result import Encoded, Result, read_result, without_nan
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -42,6 +44,35 @@ class Scored:
     logits: NDArray[np.float32]
     scores: dict[str, float | None]
     interval: ScoreInterval | None
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """A fine-tuned model's folder, looked at but not loaded. ``max_length`` is that of its fine-tuning."""
+
+    folder: Path
+    tokenizer: "Tokenizer"
+    task: Task
+    max_length: int
+    result: Result | None
+
+
+def find_fine_tuned(source: str, max_length: int | None) -> FineTuned:
+    """The classifier at ``source``; ``max_length``, where it is given, replaces its own.
+
+    Raises:
+        CheckpointError: no model there, or an encoder without a classifier.
+    """
+    from encoder.checkpoint import read_task, read_tokenizer, resolve_model
+
+    folder = resolve_model(source)
+    tokenizer = read_tokenizer(folder)
+    result = read_result(folder)
+    own = result.model.max_length if result else tokenizer.max_length
+    task = read_task(folder)
+    if task is None:
+        raise no_classifier(source)
+    return FineTuned(folder, tokenizer, task, max_length or own, result)
 
 
 def tokenize(
