@@ -73,9 +73,9 @@ def make_onnx(model: "Classifier") -> "ModelProto":
         x = builder.layer_norm("encoder.final_norm", x, config.layer_norm_eps)
     pooled = builder.add("GatherND", x, first, batch_dims=1)  # [B, D]
     pooled = builder.add("Mul", pooled, any_token)
-    pooled = builder.linear("head.dense", pooled)
-    pooled = _HEAD_ACTIVATIONS[config.head.activation](builder, pooled)
-    builder.linear("head.output", pooled, output=OUTPUT)
+    pooled = builder.linear("classifier.dense", pooled)
+    pooled = _CLASSIFIER_ACTIVATIONS[config.classifier.activation](builder, pooled)
+    builder.linear("classifier.output", pooled, output=OUTPUT)
     graph = helper.make_graph(
         builder.nodes,
         "classifier",
@@ -275,4 +275,4 @@ def _tanh(builder: _Builder, x: str) -> str:
 
 
 _ACTIVATIONS = {"gelu": _gelu, "gelu_tanh": _gelu_tanh, "relu": _relu, "silu": _silu}
-_HEAD_ACTIVATIONS = {"tanh": _tanh, "relu": _relu, "gelu": _gelu}
+_CLASSIFIER_ACTIVATIONS = {"tanh": _tanh, "relu": _relu, "gelu": _gelu}

@@ -147,9 +147,9 @@ def _translate(weights: Mapping[str, Tensor], config: EncoderConfig, where: Path
 def load_classifier(folder: Path, *, task: Task | None = None, seed: int = 0) -> Classifier:
     """The classifier in ``folder``, float32 whatever the file holds, in evaluation mode.
 
-    With ``task`` the encoder is loaded for that task: the folder's own head is used if its labels are the
-    same, whatever their order, otherwise a new one is drawn from ``seed``. ``new_parameters`` of the result
-    names what started random. Errors: CheckpointError if weights are missing, or of another shape than
+    With ``task`` the encoder is loaded for that task: the folder's own classifier is used if its labels are
+    the same, whatever their order, otherwise a new one is drawn from ``seed``. ``new_parameters`` of the
+    result names what started random. Errors: CheckpointError if weights are missing, or of another shape than
     config.json says.
     """
     config = read_config(folder)
@@ -164,30 +164,32 @@ def load_classifier(folder: Path, *, task: Task | None = None, seed: int = 0) ->
     if huggingface.is_standard(config):
         weights = _translate(weights, config, folder)
     model = Classifier(config, wanted)
-    same_head = own_task is not None and own_task.has_labels_of(wanted)
-    if not same_head:
-        weights = {name: tensor for name, tensor in weights.items() if not name.startswith("head.output")}
-    _fill_(model, weights, folder, seed=seed, new_head=not same_head)
-    if same_head and own_task is not None and own_task.labels != wanted.labels:
+    same_classifier = own_task is not None and own_task.has_labels_of(wanted)
+    if not same_classifier:
+        weights = {
+            name: tensor for name, tensor in weights.items() if not name.startswith("classifier.output")
+        }
+    _fill_(model, weights, folder, seed=seed, new_classifier=not same_classifier)
+    if same_classifier and own_task is not None and own_task.labels != wanted.labels:
         order = [own_task.labels.index(label) for label in wanted.labels]
         with torch.no_grad():
-            for parameter in model.head.output.parameters():  # a row for each label
+            for parameter in model.classifier.output.parameters():  # a row for each label
                 parameter.copy_(parameter[order])
     return model.eval()
 
 
 def _fill_(
-    model: Classifier, weights: Mapping[str, Tensor], folder: Path, *, seed: int, new_head: bool
+    model: Classifier, weights: Mapping[str, Tensor], folder: Path, *, seed: int, new_classifier: bool
 ) -> None:
-    """Copy ``weights`` into ``model``; only a new head may lack some, which are drawn from ``seed``."""
+    """Copy ``weights`` into ``model``; only a new classifier may lack some, which are drawn from ``seed``."""
     problems = []
     fresh = []
     with torch.no_grad():
-        if new_head:
-            initialise_(model.head, model.config, seed)
+        if new_classifier:
+            initialise_(model.classifier, model.config, seed)
         for name, parameter in model.named_parameters():
             if name not in weights:
-                if new_head and name.startswith("head."):
+                if new_classifier and name.startswith("classifier."):
                     fresh.append(name)
                 else:
                     problems.append(f"{folder}: the weights of {name} are missing")

@@ -41,7 +41,7 @@ class LayerShape(Strict):
         return len(self.heads)
 
 
-class HeadConfig(Strict):
+class ClassifierConfig(Strict):
     """The classifier on the first token: [dropout] → linear D×D → activation → dropout → linear D×C."""
 
     activation: Literal["tanh", "relu", "gelu"] = "tanh"
@@ -75,7 +75,7 @@ class EncoderConfig(Strict):
     hidden_dropout: float = Field(default=0.1, ge=0, lt=1)
     attention_dropout: float = Field(default=0.1, ge=0, lt=1)
     initializer_range: float = Field(default=0.02, gt=0)
-    head: HeadConfig = HeadConfig()
+    classifier: ClassifierConfig = ClassifierConfig()
 
     @model_validator(mode="after")
     def _positions_fit(self) -> "EncoderConfig":

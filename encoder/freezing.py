@@ -15,8 +15,8 @@ class Freezing(Strict):
     """What to freeze; the parts add up.
 
     ``layers`` N: embeddings and the bottom N layers. ``embeddings``: those alone. ``train_last`` N: all but
-    the top N layers and the head. ``patterns``: globs on parameter names. ``classifier_only``: all but the
-    head.
+    the top N layers and the classifier. ``patterns``: globs on parameter names. ``classifier_only``: all but
+    the classifier.
     """
 
     layers: int = Field(default=0, ge=0)

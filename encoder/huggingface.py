@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pydantic
 
-from encoder.config import Activation, EncoderConfig, Family, HeadConfig, LayerShape
+from encoder.config import Activation, ClassifierConfig, EncoderConfig, Family, LayerShape
 from encoder.errors import CheckpointError, did_you_mean
 from encoder.task import Task, TaskKind
 
@@ -145,7 +145,7 @@ def _bert_like_config(raw: Mapping[str, Any], family: Family) -> EncoderConfig:
         hidden_dropout=dropout,
         attention_dropout=raw.get("attention_probs_dropout_prob", 0.1),
         initializer_range=raw.get("initializer_range", 0.02),
-        head=HeadConfig(
+        classifier=ClassifierConfig(
             activation="gelu" if family == "electra" else "tanh",
             input_dropout=family != "bert",
             dropout=dropout if head_dropout is None else head_dropout,
@@ -168,7 +168,7 @@ def _distilbert_config(raw: Mapping[str, Any]) -> EncoderConfig:
         hidden_dropout=raw.get("dropout", 0.1),
         attention_dropout=raw.get("attention_dropout", 0.1),
         initializer_range=raw.get("initializer_range", 0.02),
-        head=HeadConfig(activation="relu", dropout=raw.get("seq_classif_dropout", 0.2)),
+        classifier=ClassifierConfig(activation="relu", dropout=raw.get("seq_classif_dropout", 0.2)),
     )
 
 
@@ -221,7 +221,7 @@ def config_to_json(config: EncoderConfig, task: Task) -> dict[str, Any]:
             "activation": _HF_ACTIVATION[config.activation],
             "dropout": config.hidden_dropout,
             "attention_dropout": config.attention_dropout,
-            "seq_classif_dropout": config.head.dropout,
+            "seq_classif_dropout": config.classifier.dropout,
             "sinusoidal_pos_embds": config.position_embedding == "sinusoidal",
         }
     return raw | {
@@ -235,7 +235,7 @@ def config_to_json(config: EncoderConfig, task: Task) -> dict[str, Any]:
         "layer_norm_eps": config.layer_norm_eps,
         "hidden_dropout_prob": config.hidden_dropout,
         "attention_probs_dropout_prob": config.attention_dropout,
-        "classifier_dropout": config.head.dropout,
+        "classifier_dropout": config.classifier.dropout,
         "position_embedding_type": "absolute",
     }
 
@@ -276,7 +276,7 @@ def parameter_names(config: EncoderConfig) -> dict[str, tuple[str, ...]]:
         "bert": (f"{prefix}pooler.dense", "classifier"),
         "distilbert": ("pre_classifier", "classifier"),
     }.get(config.family, ("classifier.dense", "classifier.out_proj"))
-    return names | {"head.dense": (dense,), "head.output": (output,)}
+    return names | {"classifier.dense": (dense,), "classifier.output": (output,)}
 
 
 def _bert_like_names(num_layers: int) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from encoder.attention import SelfAttention
 from encoder.batches import Batch
-from encoder.config import EncoderConfig, HeadConfig, LayerShape
+from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.dropout import Dropout
 from encoder.embeddings import Embeddings, sinusoidal_positions
 from encoder.feedforward import FeedForward
@@ -17,7 +17,7 @@ from encoder.linear import Linear
 from encoder.packing import Packing
 from encoder.task import Task
 
-HEAD_ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
+CLASSIFIER_ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
 
 
 @dataclass(frozen=True)
@@ -91,17 +91,17 @@ class Encoder(nn.Module):
         return EncoderOutput(x, tuple(hidden_states) if output_hidden_states else (), tuple(attentions))
 
 
-class ClassifierHead(nn.Module):
+class ClassifierLayers(nn.Module):
     """[dropout] → linear D×D → activation → dropout → linear D×C, on the first token of each row.
 
     BERT calls the first linear its pooler, DistilBERT its pre-classifier.
     """
 
-    def __init__(self, hidden_size: int, num_outputs: int, config: HeadConfig) -> None:
+    def __init__(self, hidden_size: int, num_outputs: int, config: ClassifierConfig) -> None:
         super().__init__()
         self.input_dropout = Dropout(config.dropout if config.input_dropout else 0.0)
         self.dense = Linear(hidden_size, hidden_size)
-        self.activation = HEAD_ACTIVATIONS[config.activation]
+        self.activation = CLASSIFIER_ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.dropout)
         self.output = Linear(hidden_size, num_outputs)
 
@@ -113,30 +113,41 @@ class ClassifierHead(nn.Module):
 
 
 class Classifier(nn.Module):
-    """An encoder with a head for one task: a ``Batch`` in, logits [B, C] out."""
+    """An encoder with a classifier for one task: a ``Batch`` in, logits [B, C] out."""
 
     def __init__(self, config: EncoderConfig, task: Task) -> None:
         super().__init__()
         self.config = config
         self.task = task
         self.encoder = Encoder(config)
-        self.head = ClassifierHead(config.hidden_size, task.num_outputs, config.head)
+        self.classifier = ClassifierLayers(config.hidden_size, task.num_outputs, config.classifier)
         self.new_parameters: tuple[str, ...] = ()  # names of what did not come from a checkpoint
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits float [B, C]; regression has C = 1."""
         hidden = self.encoder(batch).last_hidden_state
-        logits: Tensor = self.head(batch.packing.first(hidden))
+        logits: Tensor = self.classifier(batch.packing.first(hidden))
         return logits
 
 
-def start_at_mean_(model: Classifier, labels: NDArray[np.generic]) -> None:
-    """Set the output bias of a regression ``model`` in place to the mean of ``labels`` [R].
+def start_at_base_rates_(model: Classifier, labels: NDArray[np.generic]) -> None:
+    """Set the output bias of ``model`` in place to the best answer that does not look at the text.
 
-    The squared error then starts at their variance; from 0 the bias alone would take an epoch to get there.
+    ``labels`` as in ``TokenizedRows``. Regression: their mean. Multi-label: the log-odds of each label's
+    share of the rows, as Lin et al. 2017 (focal loss, section 3.3) start rare classes; one row is added with
+    and one without each label, so that all are finite. From 0 such a bias takes an epoch to get there.
+    Single-label outputs stay at 0: a softmax has no rare "yes" to find.
     """
+    answers = labels.astype(np.float64)
+    if model.task.kind == "regression":
+        start = answers.mean(keepdims=True)
+    elif model.task.kind == "multi_label":
+        positives = answers.sum(0) + 1
+        start = np.log(positives / (len(answers) + 2 - positives))
+    else:
+        return
     with torch.no_grad():
-        model.head.output.bias.fill_(float(labels.astype(np.float64).mean()))
+        model.classifier.output.bias.copy_(torch.from_numpy(start))
 
 
 def initialise_(module: nn.Module, config: EncoderConfig, seed: int) -> None:

@@ -20,7 +20,7 @@ def usual_learning_rate(hidden_size: int) -> float:
 
 
 def parameter_depth(name: str, num_layers: int) -> int:
-    """How far a parameter is from the input: 0 for embeddings, i+1 for layer i, L+1 for the head."""
+    """How far a parameter is from the input: 0 for embeddings, i+1 for layer i, L+1 for the classifier."""
     layer = re.search(r"\blayers\.(\d+)\.", name)
     if layer:
         return int(layer.group(1)) + 1
@@ -41,7 +41,7 @@ def parameter_groups(
     nothing in the data asks for it (and see ``encoder.compact_vocabulary``).
 
     With ``layer_decay`` ξ < 1 the rate of depth d is ``learning_rate · ξ^(L+1−d)`` (Howard and Ruder 2018,
-    discriminative fine-tuning; Sun et al. 2019 for BERT), the head keeping the full rate.
+    discriminative fine-tuning; Sun et al. 2019 for BERT), the classifier keeping the full rate.
     """
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in parameters.items():

@@ -235,7 +235,7 @@ def _train(
     import torch
 
     from compress.memory import peak_memory_bytes
-    from encoder.model import start_at_mean_
+    from encoder.model import start_at_base_rates_
     from encoder.optimizer import usual_learning_rate
     from encoder.training import TrainingConfig, train_
 
@@ -245,8 +245,8 @@ def _train(
         prepared.data, prepared.tokenizer, max_length=prepared.max_length, names=names, observer=observer
     )
     labels = splits.rows["train"].labels
-    if prepared.data.task.kind == "regression" and prepared.model.new_parameters and labels is not None:
-        start_at_mean_(prepared.model, labels)
+    if prepared.model.new_parameters and labels is not None:
+        start_at_base_rates_(prepared.model, labels)
     precision = choose_precision(config.precision, prepared.device)
     options = {name: getattr(config, name) for name in TrainingConfig.model_fields}
     rate = config.learning_rate or usual_learning_rate(prepared.model.config.hidden_size)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from encoder.checkpoint import save_classifier
-from encoder.config import EncoderConfig, HeadConfig, LayerShape
+from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.model import Classifier, initialise_
 from encoder.rows import TokenizedRows
 from encoder.task import Task
@@ -29,7 +29,7 @@ def make_config(**changes: Any) -> EncoderConfig:
         "max_position_embeddings": 40,
         "type_vocab_size": 2,
         "layers": (shape, shape),
-        "head": HeadConfig(),
+        "classifier": ClassifierConfig(),
     }
     return EncoderConfig(**(fields | changes))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from compress import onnx_graph
 from compress.onnx_graph import graph_inputs, make_onnx, write_onnx
 from encoder.batches import Batch
-from encoder.config import EncoderConfig, HeadConfig, LayerShape
+from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.errors import ExportError
 from encoder.model import Classifier
 
@@ -27,8 +27,8 @@ CHANGES = {
     "pruned": {"layers": PRUNED},
     "pre-norm, pruned": {"norm": "pre", "layers": PRUNED},
     "gelu_tanh": {"activation": "gelu_tanh"},
-    "relu, head relu": {"activation": "relu", "head": HeadConfig(activation="relu")},
-    "silu, head gelu": {"activation": "silu", "head": HeadConfig(activation="gelu")},
+    "relu, classifier relu": {"activation": "relu", "classifier": ClassifierConfig(activation="relu")},
+    "silu, classifier gelu": {"activation": "silu", "classifier": ClassifierConfig(activation="gelu")},
     "sinusoidal": {"position_embedding": "sinusoidal"},
 }
 

@@ -32,7 +32,7 @@ def do_inside(module: Any, action: Callable[[], object]) -> None:
 
 def seconds_of(model: Classifier) -> dict[Any, float]:
     """Known durations, in binary fractions, for what a run of 2 layers calls."""
-    seconds: dict[Any, float] = {model.encoder.embeddings.norm: 1.0, model.head.dense: 64.0}
+    seconds: dict[Any, float] = {model.encoder.embeddings.norm: 1.0, model.classifier.dense: 64.0}
     for layer in model.encoder.layers:
         seconds |= {
             layer.attention.qkv: 2.0,

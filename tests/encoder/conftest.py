@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from encoder.config import EncoderConfig, HeadConfig, LayerShape
+from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.model import Classifier, initialise_
 from encoder.rows import TokenizedRows
 from encoder.task import Task
@@ -25,7 +25,7 @@ def _config(**changes: object) -> EncoderConfig:
         "type_vocab_size": 2,
         "layers": (shape,) * 3,
         "initializer_range": 0.2,
-        "head": HeadConfig(),
+        "classifier": ClassifierConfig(),
     }
     return EncoderConfig.model_validate(defaults | changes)
 

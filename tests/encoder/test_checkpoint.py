@@ -56,7 +56,7 @@ def test_a_new_task_gets_a_new_head_and_keeps_the_encoder(make_classifier, token
     same = load_classifier(tmp_path, task=TASK)
     assert same.new_parameters == ()
     other = load_classifier(tmp_path, task=Task(kind="regression"), seed=1)
-    assert other.new_parameters == ("head.output.weight", "head.output.bias")
+    assert other.new_parameters == ("classifier.output.weight", "classifier.output.bias")
     for name, parameter in other.encoder.named_parameters():
         assert torch.equal(parameter, model.encoder.get_parameter(name))
 

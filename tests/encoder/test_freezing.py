@@ -41,7 +41,7 @@ def test_dropout_is_off_in_frozen_parts_and_on_elsewhere(make_classifier) -> Non
     assert not any(m.training for m in model.encoder.layers[0].modules())
     assert model.encoder.layers[1].dropout.training and model.encoder.layers[1].attention.training
     assert not model.encoder.layers[2].attention.training and model.encoder.layers[2].dropout.training
-    assert all(m.training for m in model.head.modules() if isinstance(m, Dropout))
+    assert all(m.training for m in model.classifier.modules() if isinstance(m, Dropout))
 
 
 def test_the_sentence_says_what_is_frozen(make_classifier) -> None:

@@ -4,7 +4,7 @@ import torch
 
 from encoder.batches import Batch
 from encoder.config import LayerShape
-from encoder.model import Classifier, Encoder, initialise_, start_at_mean_
+from encoder.model import Classifier, Encoder, initialise_, start_at_base_rates_
 from encoder.task import Task
 
 LENGTHS = [5, 1, 17, 8, 8, 3, 30, 2, 1, 11]  # more than a part of rows, and uneven: see encoder.packing
@@ -21,7 +21,7 @@ def model(request, make_config, make_classifier) -> Classifier:
         "post": {},
         "pre": {"norm": "pre"},
         "sinusoidal": {"position_embedding": "sinusoidal", "activation": "relu"},
-        "projected": {"embedding_size": 6, "activation": "silu", "head": {"activation": "gelu"}},
+        "projected": {"embedding_size": 6, "activation": "silu", "classifier": {"activation": "gelu"}},
         "offset": {"position_offset": 4, "pad_token_id": 3, "max_position_embeddings": 44},
         "uneven": {"layers": uneven},
         "uneven pre": {"layers": uneven, "norm": "pre", "activation": "gelu_tanh"},
@@ -98,7 +98,7 @@ def test_pre_norm_adds_what_the_sublayers_return(make_config, make_rows) -> None
 def test_the_seed_decides_the_initial_weights(make_config, make_classifier) -> None:
     first, same, other = make_classifier(seed=1), make_classifier(seed=1), make_classifier(seed=2)
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), same.parameters(), strict=True))
-    assert not torch.equal(first.head.dense.weight, other.head.dense.weight)
+    assert not torch.equal(first.classifier.dense.weight, other.classifier.dense.weight)
     config = make_config()
     initialise_(first, config, 0)
     assert torch.equal(first.encoder.layers[0].attention_norm.weight, torch.ones(16))
@@ -110,5 +110,22 @@ def test_the_seed_decides_the_initial_weights(make_config, make_classifier) -> N
 
 def test_a_regression_head_starts_at_the_mean_of_its_labels(make_classifier) -> None:
     model = make_classifier(task=Task(kind="regression"))
-    start_at_mean_(model, np.array([1.0, 2.0, 4.5], dtype=np.float32))
-    assert model.head.output.bias.tolist() == [2.5]
+    start_at_base_rates_(model, np.array([1.0, 2.0, 4.5], dtype=np.float32))
+    assert model.classifier.output.bias.tolist() == [2.5]
+
+
+def test_multi_label_outputs_start_at_the_share_of_rows_with_the_label(make_classifier) -> None:
+    model = make_classifier(task=Task(kind="multi_label", labels=("common", "rare", "never")))
+    labels = np.zeros((998, 3), dtype=np.float32)
+    labels[:499, 0] = 1
+    labels[:9, 1] = 1
+    start_at_base_rates_(model, labels)
+    shares = model.classifier.output.bias.detach().sigmoid()
+    assert shares.tolist() == pytest.approx([0.5, 0.01, 0.001], rel=1e-5)
+
+
+def test_single_label_outputs_start_at_zero(make_classifier) -> None:
+    model = make_classifier()
+    before = model.classifier.output.bias.detach().clone()
+    start_at_base_rates_(model, np.array([0, 0, 0, 1]))
+    assert torch.equal(model.classifier.output.bias, before)

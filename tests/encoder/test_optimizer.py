@@ -15,7 +15,7 @@ from encoder.optimizer import (
 
 def test_depth_counts_from_the_embeddings_to_the_head() -> None:
     names = ["encoder.embeddings.word.weight", "encoder.layers.0.attention.qkv.weight",
-             "encoder.layers.11.feed_forward.output.bias", "head.output.weight"]  # fmt: skip
+             "encoder.layers.11.feed_forward.output.bias", "classifier.output.weight"]  # fmt: skip
     assert [parameter_depth(name, 12) for name in names] == [0, 1, 12, 13]
 
 

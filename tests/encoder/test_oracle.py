@@ -287,7 +287,7 @@ def test_saved_task_opens_in_transformers_as_the_same_problem(task: Task, tmp_pa
     model.save_pretrained(source)
     add_tokenizer(source)
     ours = load_classifier(source, task=task)
-    assert ours.new_parameters == ("head.output.weight", "head.output.bias")
+    assert ours.new_parameters == ("classifier.output.weight", "classifier.output.bias")
     save_classifier(ours, read_tokenizer(source), saved)
     reopened = AutoModelForSequenceClassification.from_pretrained(saved)
     problems = {"multi_label": "multi_label_classification", "regression": "regression"}
@@ -307,7 +307,7 @@ def test_encoder_saved_without_a_classifier_loads_with_equal_states(model: Any, 
         expected = encoder(**inputs_of(model, rows)).last_hidden_state
         found = ours.encoder(Batch.from_rows(rows)).last_hidden_state
     assert_close(found, expected[padded(rows, 0)["attention_mask"] == 1])
-    assert set(ours.new_parameters) >= {"head.output.weight", "head.output.bias"}
+    assert set(ours.new_parameters) >= {"classifier.output.weight", "classifier.output.bias"}
     with pytest.raises(CheckpointError, match="an encoder without a classifier; fine-tune it first"):
         load_classifier(tmp_path)
 

@@ -61,7 +61,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(
 
     first = run(0, "a")
     assert_equal(first, run(0, "b"))
-    assert not torch.equal(first["head.dense.weight"], run(1, "c")["head.dense.weight"])
+    assert not torch.equal(first["classifier.dense.weight"], run(1, "c")["classifier.dense.weight"])
 
 
 @pytest.mark.parametrize("stop", [1, 4, 5, 6, 9])
@@ -143,7 +143,7 @@ def test_the_optimizer_holds_only_what_trains(make_classifier, make_rows, tmp_pa
     rows = planted(make_rows)
     trainer = training._Trainer(model, rows, None, config(), tmp_path, "cpu", None)
     held = sum(p.numel() for group in trainer.optimizer.param_groups for p in group["params"])
-    assert held == sum(p.numel() for p in model.head.parameters())
+    assert held == sum(p.numel() for p in model.classifier.parameters())
 
 
 def test_a_compact_word_table_trains_as_the_whole_one(
@@ -164,7 +164,9 @@ def test_accumulated_batches_equal_one_large_batch(
     rows = planted(make_rows).select(range(32))
     results = []
     for size, steps in ((32, 1), (8, 4)):
-        model = make_classifier(make_config(hidden_dropout=0.0, attention_dropout=0.0, head={"dropout": 0.0}))
+        model = make_classifier(
+            make_config(hidden_dropout=0.0, attention_dropout=0.0, classifier={"dropout": 0.0})
+        )
         changes = {"batch_size": size, "accumulation_steps": steps, "class_weights": "balanced"}
         outcome = train_(model, rows, None, config(**changes), work_folder=tmp_path / str(size))
         results.append((weights(model), outcome.epochs[0].loss))
@@ -199,7 +201,7 @@ def test_a_loss_that_is_not_finite_ends_training_with_advice(
 ) -> None:
     model = make_classifier()
     with torch.no_grad():
-        model.head.output.bias.fill_(math.nan)
+        model.classifier.output.bias.fill_(math.nan)
     with pytest.raises(EncError, match=r"diverged.*lower --learning-rate"):
         train_(model, planted(make_rows), None, config(), work_folder=tmp_path)
 
