@@ -110,17 +110,16 @@ def _scores_table(result: Result) -> "Table":
     if result.intervals:
         titles.insert(1, "95% interval")
     table = make_table("score", *titles, "rows")
-    for split, scores in result.scores.items():
+    lines = [(split, split, scores, result.intervals.get(split)) for split, scores in result.scores.items()]
+    if (other := result.against) is not None:
+        name = f"{other.split}, {other.source}" if len(lines) > 1 else other.source
+        lines.append((name, other.split, other.scores, None))
+    for name, split, scores, found in lines:
+        cells = [number(scores.get(metric)) for metric in metrics]
+        if result.intervals:
+            cells.insert(1, interval(found) if name == split else "")
         report = result.data.report.splits.get(split)
-        cells = [number(scores[name]) for name in metrics]
-        if result.intervals:
-            cells.insert(1, interval(result.intervals.get(split)))
-        table.add_row(split, *cells, f"{report.rows:,}" if report else "")
-    if result.against is not None:
-        cells = [number(result.against.scores.get(name)) for name in metrics]
-        if result.intervals:
-            cells.insert(1, "")
-        table.add_row(result.against.source, *cells, "")
+        table.add_row(name, *cells, f"{report.rows:,}" if report else "")
     return table
 
 

@@ -1,10 +1,10 @@
 """Two models on the same rows: by how much one is better, and whether that is more than chance."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compress.uncertainty import McNemar, ScoreDifference, mcnemar, rows_right, score_difference
 from encoder.errors import ConfigError
@@ -12,13 +12,15 @@ from encoder.metrics import LOWER_IS_BETTER, main_metric, score
 from encoder.task import Task
 from recipes.observer import Observer, Silent
 from recipes.result import Against, hash_model, read_result, without_nan
-from recipes.scoring import tokenize
+from recipes.scoring import FineTuned, Scored, look_at, tokenize
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
 
 # A difference that chance would make more rarely than this is called one.
 SIGNIFICANT = 0.05
+# Of several splits that were scored, the first of these is compared on.
+SPLITS = ("test", "validation", "train")
 
 
 def find_parent(folder: Path) -> str | None:
@@ -38,11 +40,11 @@ def find_parent(folder: Path) -> str | None:
     return str(parent) if task is not None and own is not None and own.has_labels_of(task) else None
 
 
-def check_other(source: str, task: Task) -> Path:
-    """The folder of the model ``source``, which must have the labels of ``task``, in whatever order.
+def check_other(source: str, task: Task) -> FineTuned:
+    """The model ``source``, which must have the labels of ``task``, in whatever order.
 
     Raises:
-        ConfigError: it has others. CheckpointError: it is no classifier.
+        ConfigError: it has others. CheckpointError: it is no model.
     """
     from encoder.checkpoint import read_task, resolve_model
 
@@ -54,44 +56,59 @@ def check_other(source: str, task: Task) -> Path:
         raise ConfigError(
             f"--against {source}: a model for another task, {_in_words(other)}; expected {_in_words(task)}"
         )
-    return folder
+    return look_at(source, folder)
+
+
+def find_comparable(source: str, folder: Path, task: Task) -> FineTuned | None:
+    """The model ``source`` in ``folder``, if it is a classifier with the labels of ``task``.
+
+    A run that makes a model of it asks before its work, and afterwards gives it to ``score_against``.
+    """
+    from encoder.checkpoint import read_task
+
+    other = read_task(folder)
+    return look_at(source, folder) if other is not None and other.has_labels_of(task) else None
 
 
 def score_against(
-    source: str,
-    folder: Path,
+    other: FineTuned | None,
     data: "TaskData",
-    split: str,
-    logits: NDArray[np.float32],
+    scored: Mapping[str, Scored],
     *,
     device: str,
     observer: Observer,
-) -> Against:
-    """The model in ``folder`` on the rows of ``split``, beside the ``logits`` [R, C] of the run's model."""
-    from encoder.checkpoint import load_classifier, read_tokenizer
+) -> Against | None:
+    """The model ``other`` beside the run's own, whose splits are ``scored``: on test, else on validation.
+
+    ``other`` reads the texts with its own tokenizer, cut where it was made to cut them. ``None`` where there
+    is nothing to compare.
+    """
+    from encoder.checkpoint import load_classifier
     from encoder.prediction import predict_logits
 
-    tokenizer, before, task = read_tokenizer(folder), read_result(folder), data.task
-    max_length = before.model.max_length if before else tokenizer.max_length
+    split = next((name for name in SPLITS if name in scored), None)
+    if other is None or split is None:
+        return None
+    task, labels, logits = data.task, data.labels(split), scored[split].logits
     # What is cut was said of the run's own model already.
-    rows = tokenize(data, tokenizer, max_length=max_length, names=[split], observer=Silent()).rows[split]
-    observer.stage(f"Scoring the {split} rows with {source}")
-    model = load_classifier(folder)
-    other = predict_logits(model.to(device), rows, device=device)
+    tokenized = tokenize(data, other.tokenizer, max_length=other.max_length, names=[split], observer=Silent())
+    observer.stage(f"Scoring the {split} rows with {other.source}")
+    model = load_classifier(other.folder)
+    theirs = predict_logits(model.to(device), tokenized.rows[split], device=device)
     if task.labels:  # in the order of this run's model
-        other = other[:, [model.task.labels.index(label) for label in task.labels]]
-    labels = data.labels(split)
-    difference = score_difference(task, other, logits, labels, metric=main_metric(task))
+        theirs = theirs[:, [model.task.labels.index(label) for label in task.labels]]
+    difference = score_difference(task, theirs, logits, labels, metric=main_metric(task))
     test = None
     if task.kind != "regression":
-        test = mcnemar(rows_right(task, logits, labels), rows_right(task, other, labels))
+        test = mcnemar(rows_right(task, logits, labels), rows_right(task, theirs, labels))
     return Against(
-        source=source,
-        sha256=hash_model(folder),
-        scores=without_nan(score(task, other, labels)),
+        source=other.source,
+        sha256=hash_model(other.folder),
+        split=split,
+        scores=without_nan(score(task, theirs, labels)),
         difference=difference if np.isfinite([difference.low, difference.high]).all() else None,
         mcnemar=test,
-        verdict=judge(difference, test, source),
+        verdict=judge(difference, test, other.source),
     )
 
 

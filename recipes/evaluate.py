@@ -1,7 +1,6 @@
 """Score a fine-tuned model on labelled texts: an `EvaluateConfig` in, a `Result` out."""
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compress.machine import describe_machine
@@ -11,16 +10,15 @@ from recipes.against import check_other, find_parent, score_against
 from recipes.evaluate_config import EvaluateConfig
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import (
-    Against,
-    DataResult,
     Result,
     check_output,
+    describe_data,
     describe_model,
     describe_parent,
     now,
     save_run,
 )
-from recipes.scoring import choose_device, find_fine_tuned, score_split, tokenize
+from recipes.scoring import FineTuned, choose_device, find_fine_tuned, score_split, tokenize
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -33,7 +31,6 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
         ConfigError, DataError, CheckpointError: before anything is computed.
     """
     from encoder.checkpoint import load_classifier
-    from encoder.data import DataOptions, read_data
 
     started = time.perf_counter()
     output = check_output(config.output, overwrite=config.overwrite)
@@ -41,28 +38,13 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     device = choose_device(config.device, config.threads)
     recorder.stage(f"Looking at {config.model}")
     found = find_fine_tuned(config.model, config.max_length)
-    folder, tokenizer, task, before = found.folder, found.tokenizer, found.task, found.result
-    max_length = found.max_length
-    other = _choose_other(config, folder)
-    model = load_classifier(folder)
-
-    recorder.stage(f"Reading {config.data}")
-    shared = [name for name in DataOptions.model_fields if name in EvaluateConfig.model_fields]
-    options = DataOptions(**{name: getattr(config, name) for name in shared})
-    data = read_data(config.data, options, task=task, single_split="test")
-    split = _choose_split(config, data)
-    recorder.data(data.report)
-    if before and before.data and before.data.source == data.source and list(data.splits) == ["test"]:
-        recorder.note(
-            f"The model was fine-tuned on {data.source}: it has seen most of these rows, "
-            "so the score says little about others."
-        )
-    splits = tokenize(data, tokenizer, max_length=max_length, names=[split], observer=recorder)
+    other = _choose_other(config, found)
+    model = load_classifier(found.folder)
+    data, split = _read(config, found, recorder)
+    splits = tokenize(data, found.tokenizer, max_length=found.max_length, names=[split], observer=recorder)
     recorder.stage(f"Scoring the {split} rows")
     scored = score_split(model.to(device), splits.rows[split], device=device, observer=recorder)
-    against: Against | None = None
-    if other is not None:
-        against = score_against(*other, data, split, scored.logits, device=device, observer=recorder)
+    against = score_against(other, data, {split: scored}, device=device, observer=recorder)
     result = Result(
         command="evaluate",
         created=now(),
@@ -71,11 +53,9 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
         config=config.model_dump(mode="json"),
         seed=None,
         machine=describe_machine(),
-        model=describe_model(config.model, folder, model, max_length),
-        parent=describe_parent(config.model, folder),
-        data=DataResult(
-            source=data.source, fingerprint=data.fingerprint, report=data.report, encoded=dict(splits.encoded)
-        ),
+        model=describe_model(config.model, found.folder, model, found.max_length),
+        parent=describe_parent(config.model, found.folder),
+        data=describe_data(data, splits.encoded),
         training=None,
         main_metric=main_metric(data.task),
         scores={split: scored.scores},
@@ -89,15 +69,31 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     return result
 
 
-def _choose_other(config: EvaluateConfig, folder: Path) -> tuple[str, Path] | None:
-    """The model to compare with, by name and folder; checked before anything is read or computed."""
-    from encoder.checkpoint import read_task
-
-    task = read_task(folder)
-    if config.against == "none" or task is None:
+def _choose_other(config: EvaluateConfig, found: FineTuned) -> FineTuned | None:
+    """The model to compare with; checked before anything is read or computed."""
+    if config.against == "none":
         return None
-    source = config.against or find_parent(folder)
-    return None if source is None else (source, check_other(source, task))
+    source = config.against or find_parent(found.folder)
+    return None if source is None else check_other(source, found.task)
+
+
+def _read(config: EvaluateConfig, found: FineTuned, observer: Observer) -> tuple["TaskData", str]:
+    """The data, and the name of the split to score."""
+    from encoder.data import DataOptions, read_data
+
+    observer.stage(f"Reading {config.data}")
+    shared = [name for name in DataOptions.model_fields if name in EvaluateConfig.model_fields]
+    options = DataOptions(**{name: getattr(config, name) for name in shared})
+    data = read_data(config.data, options, task=found.task, single_split="test")
+    split = _choose_split(config, data)
+    observer.data(data.report)
+    before = found.result
+    if before and before.data and before.data.source == data.source and list(data.splits) == ["test"]:
+        observer.note(
+            f"The model was fine-tuned on {data.source}: it has seen most of these rows, "
+            "so the score says little about others."
+        )
+    return data, split
 
 
 def _choose_split(config: EvaluateConfig, data: "TaskData") -> str:

@@ -17,22 +17,31 @@ from compress.size import Size
 from encoder.errors import ConfigError, did_you_mean
 from encoder.files import OutputFolder, write_atomic, write_json
 from encoder.metrics import main_metric, metric_names
+from recipes.against import find_comparable, score_against
 from recipes.finetune_config import FinetuneConfig
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import (
     RUN_FILE,
-    DataResult,
     Epoch,
     Parent,
     Result,
     TrainingResult,
+    describe_data,
     describe_model,
     describe_parent,
     now,
     read_result,
     without_nan,
 )
-from recipes.scoring import Scored, Splits, choose_device, choose_precision, score_split, tokenize
+from recipes.scoring import (
+    FineTuned,
+    Scored,
+    Splits,
+    choose_device,
+    choose_precision,
+    score_split,
+    tokenize,
+)
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -51,13 +60,17 @@ LATENCY_BATCH_SIZES = (1, 32)
 
 @dataclass(frozen=True)
 class Prepared:
-    """All that training needs, read and checked."""
+    """All that training needs, read and checked.
+
+    ``before`` is the model that it starts from, where that is a classifier with the same labels already.
+    """
 
     model: "Classifier"
     tokenizer: "Tokenizer"
     data: "TaskData"
     frozen: "Frozen"
     parent: Parent
+    before: FineTuned | None
     max_length: int
     device: str
 
@@ -86,6 +99,12 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     _claim(folder, config, prepared)
     splits, training = _train(config, prepared, folder.work, recorder)
     scored = _score(prepared, splits, recorder)
+    against = score_against(prepared.before, prepared.data, scored, device=prepared.device, observer=recorder)
+    if against is not None and against.split == "validation" and len(training.epochs) > 1:
+        recorder.note(
+            f"Without test rows, {against.source} is compared with on those that chose the epoch; that "
+            "favours the new model."
+        )
     latency, size = _save_and_measure(config, prepared, splits, folder.work, recorder)
 
     result = Result(
@@ -98,16 +117,12 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
         machine=describe_machine(),
         model=describe_model(str(config.output), folder.work, prepared.model, prepared.max_length),
         parent=prepared.parent,
-        data=DataResult(
-            source=prepared.data.source,
-            fingerprint=prepared.data.fingerprint,
-            report=prepared.data.report,
-            encoded=dict(splits.encoded),
-        ),
+        data=describe_data(prepared.data, splits.encoded),
         training=training,
         main_metric=main_metric(prepared.data.task),
         scores={name: one.scores for name, one in scored.items()},
         intervals={name: one.interval for name, one in scored.items() if one.interval is not None},
+        against=against,
         latency=latency,
         size=size,
         notes=tuple(recorder.notes),
@@ -172,6 +187,7 @@ def _prepare(config: FinetuneConfig, observer: Observer) -> Prepared:
         data=data,
         frozen=frozen,
         parent=describe_parent(config.model, model_folder),
+        before=find_comparable(config.model, model_folder, data.task),
         max_length=config.max_length or tokenizer.max_length,
         device=device,
     )

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -22,6 +22,9 @@ from encoder.data_report import DataReport
 from encoder.errors import CheckpointError, ConfigError
 from encoder.files import OutputFolder, write_atomic
 from encoder.task import Task, TaskKind
+
+if TYPE_CHECKING:
+    from encoder.data import TaskData
 
 RUN_FILE = "run.json"
 SCHEMA_VERSION = 1
@@ -107,7 +110,7 @@ class TrainingResult(Part):
 
 
 class Against(Part):
-    """Another model on the same rows.
+    """Another model on the same rows, those of ``split``.
 
     ``difference`` is the main metric of the run's model less that of the other; ``mcnemar`` has the run's
     model first, and is ``None`` for regression. ``verdict`` says in words what both allow to claim.
@@ -115,6 +118,7 @@ class Against(Part):
 
     source: str
     sha256: str
+    split: str
     scores: dict[str, float | None]
     difference: ScoreDifference | None
     mcnemar: McNemar | None
@@ -236,6 +240,13 @@ def describe_model(source: str, folder: Path, model: _Described, max_length: int
         num_hidden_layers=model.config.num_hidden_layers,
         hidden_size=model.config.hidden_size,
         max_length=max_length,
+    )
+
+
+def describe_data(data: "TaskData", encoded: Mapping[str, Encoded]) -> DataResult:
+    """``data`` as it was read; ``encoded`` is by split."""
+    return DataResult(
+        source=data.source, fingerprint=data.fingerprint, report=data.report, encoded=dict(encoded)
     )
 
 

@@ -48,8 +48,12 @@ class Scored:
 
 @dataclass(frozen=True)
 class FineTuned:
-    """A fine-tuned model's folder, looked at but not loaded. ``max_length`` is that of its fine-tuning."""
+    """A fine-tuned model's folder, looked at but not loaded; ``source`` is how it was called.
 
+    ``max_length`` is that of its fine-tuning.
+    """
+
+    source: str
     folder: Path
     tokenizer: "Tokenizer"
     task: Task
@@ -63,16 +67,22 @@ def find_fine_tuned(source: str, max_length: int | None) -> FineTuned:
     Raises:
         CheckpointError: no model there, or an encoder without a classifier.
     """
-    from encoder.checkpoint import read_task, read_tokenizer, resolve_model
+    from encoder.checkpoint import resolve_model
 
-    folder = resolve_model(source)
+    return look_at(source, resolve_model(source), max_length)
+
+
+def look_at(source: str, folder: Path, max_length: int | None = None) -> FineTuned:
+    """As ``find_fine_tuned``, of a model whose ``folder`` is known."""
+    from encoder.checkpoint import read_task, read_tokenizer
+
     tokenizer = read_tokenizer(folder)
     result = read_result(folder)
     own = result.model.max_length if result else tokenizer.max_length
     task = read_task(folder)
     if task is None:
         raise no_classifier(source)
-    return FineTuned(folder, tokenizer, task, max_length or own, result)
+    return FineTuned(source, folder, tokenizer, task, max_length or own, result)
 
 
 def tokenize(

@@ -123,19 +123,26 @@ def test_result_says_everything_that_was_asked_for(result, capsys):
         assert words in shown, words
 
 
-@pytest.mark.parametrize("width", [80, 140])
-def test_other_model_stands_below_with_what_may_be_claimed(result, width):
+@pytest.fixture
+def compared(result):
+    """The result, its test rows scored with another model too."""
     difference = ScoreDifference(metric="accuracy", difference=-0.021, low=-0.04, high=-0.002, rows=24)
     against = Against(
-        source=f"runs/{LONG}",
+        source="runs/first",
         sha256="b",
+        split="test",
         scores=result.scores["test"],
         difference=difference,
         mcnemar=McNemar(only_first=1, only_second=12, p_value=0.0034),
         verdict="worse than the other, more than chance explains on 24 rows",
     )
+    return result.model_copy(update={"against": against})
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_other_model_stands_below_with_what_may_be_claimed(compared, width):
     console = terminal(width)
-    show_result(result.model_copy(update={"against": against}), console)
+    show_result(compared, console)
     shown = plain(console.file.getvalue())
     assert max(map(len, shown.splitlines())) <= width
     for words in (
@@ -145,6 +152,14 @@ def test_other_model_stands_below_with_what_may_be_claimed(result, width):
         "1 row right here alone, 12 there alone; McNemar's exact test: p = 0.0034.",
     ):
         assert words in shown, words
+
+
+def test_other_models_row_says_which_rows_it_is_about(compared, capsys):
+    show_result(compared, open_console())
+    assert re.search(r"^ test, runs/first +0\.\d{4} .* 24$", capsys.readouterr().out, re.MULTILINE)
+    only = {"scores": {"test": compared.scores["test"]}}
+    show_result(compared.model_copy(update=only), open_console())
+    assert re.search(r"^ runs/first +0\.\d{4} .* 24$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_file_gets_plain_lines_without_blanks_at_their_ends(result, report, capsys, monkeypatch):
