@@ -24,7 +24,7 @@ def bench(
     options = build_config(BenchConfig, given)
 
     from commands.bench_report import show_bench
-    from commands.progress import show_progress
+    from commands.progress import say_if_not_kept, show_progress
     from commands.tables import open_console
     from recipes.bench import bench as run
 
@@ -32,5 +32,6 @@ def bench(
         result = run(options, progress)
     if as_json:
         sys.stdout.write(result.to_json())
-    else:
-        show_bench(result, open_console())
+        return
+    show_bench(result, open_console())
+    say_if_not_kept(result.output)

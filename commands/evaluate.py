@@ -22,7 +22,7 @@ def evaluate(
     """Score a fine-tuned model on labelled texts. Labels are matched by name."""
     options = build_config(EvaluateConfig, given)
 
-    from commands.progress import show_progress
+    from commands.progress import say_if_not_kept, show_progress
     from commands.report import show_result
     from commands.tables import open_console
     from recipes.evaluate import evaluate as run
@@ -31,5 +31,6 @@ def evaluate(
         result = run(options, progress)
     if as_json:
         sys.stdout.write(result.to_json())
-    else:
-        show_result(result, open_console())
+        return
+    show_result(result, open_console())
+    say_if_not_kept(result.output)

@@ -23,7 +23,7 @@ def profile(
     options = build_config(ProfileConfig, given)
 
     from commands.profile_report import show_profile
-    from commands.progress import show_progress
+    from commands.progress import say_if_not_kept, show_progress
     from commands.tables import open_console
     from recipes.profile import profile as run
 
@@ -31,5 +31,6 @@ def profile(
         result = run(options, progress)
     if as_json:
         sys.stdout.write(result.to_json())
-    else:
-        show_profile(result, open_console())
+        return
+    show_profile(result, open_console())
+    say_if_not_kept(result.output)

@@ -25,6 +25,13 @@ def show_progress() -> "TerminalProgress | PlainProgress":
     return TerminalProgress(console) if console.is_terminal else PlainProgress(console)
 
 
+def say_if_not_kept(output: str | None) -> None:
+    """The last word on a measurement that was shown and not written anywhere: how to have it written."""
+    if output is None:
+        sys.stdout.flush()
+        sys.stderr.write("\nNot kept. With --output DIR it is, as DIR/run.json, and enc runs lists it.\n")
+
+
 class PlainProgress:
     """Lines, for a file or a log: stages, notes, and now and then how far it is."""
 

@@ -101,7 +101,8 @@ MinRuns = Annotated[
 RunOutput = Annotated[
     Path | None,
     Field(
-        description="A folder to make, with run.json in it, so that enc runs lists this too.",
+        description="A folder to make, with run.json in it, so that enc runs lists this too; otherwise the "
+        "result is only shown.",
         json_schema_extra=OUTPUT | {"metavar": "DIR"},
     ),
 ]

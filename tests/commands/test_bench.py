@@ -30,7 +30,18 @@ def test_tables_go_to_stdout_and_progress_to_stderr(monkeypatch, capsys):
     assert run(["bench", "runs/a"]) == 0
     shown = capsys.readouterr()
     assert "p50 ms" in shown.out and "Measuring" not in shown.out
-    assert shown.err == "Measuring\n"
+    assert (
+        shown.err
+        == "Measuring\n\nNot kept. With --output DIR it is, as DIR/run.json, and enc runs lists it.\n"
+    )
+
+
+def test_what_was_kept_or_is_printed_as_json_is_not_called_lost(monkeypatch, capsys):
+    monkeypatch.setattr("recipes.bench.bench", lambda *_: make_bench(output="runs/bench"))
+    assert run(["bench", "runs/a"]) == 0
+    monkeypatch.setattr("recipes.bench.bench", lambda *_: make_bench())
+    assert run(["bench", "runs/a", "--json"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ def test_label_the_model_does_not_know_is_refused_with_its_line(finetuned, tmp_p
 def test_other_model_is_compared_in_words(finetuned, reviews, capsys):
     arguments = ["evaluate", str(finetuned), "--data", str(reviews), "--against", str(finetuned)]
     assert run(arguments) == 0
-    shown = capsys.readouterr().out
+    shown, progress = capsys.readouterr()
+    assert progress.endswith("Not kept. With --output DIR it is, as DIR/run.json, and enc runs lists it.\n")
     assert "95% interval" in shown
     assert f"No difference from {finetuned} that 24 rows can show." in shown
     assert "Both are right on the same rows." in shown
