@@ -1,12 +1,14 @@
 """The result of `enc bench` as tables."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from commands.tables import count, duration, facts_table, make_table, print_indented, size
+from compress.contention import is_disturbed
 from compress.latency import Latency, Unavailable
 from compress.machine import Machine
+from compress.profile import ProfileRow
 from compress.workload import Shape
 from recipes.measurements import BenchResult, MeasuredTexts
 
@@ -65,7 +67,7 @@ def _show_runtime(result: BenchResult, runtime: str, device: str, console: "Cons
             *(milliseconds(value) for value in (one.p50_ms, one.p95_ms, one.p99_ms)),
             per_second(one.rows_per_s),
             per_second(one.tokens_per_s),
-            f"{one.noise:.1%}" + (" *" if one.is_disturbed or not one.steady else ""),
+            f"{one.noise:.1%}" + ("" if one.is_reliable else " *"),
         )
     console.print(table)
 
@@ -134,12 +136,19 @@ def _remarks(result: BenchResult) -> Iterable[str]:
             f"speed-up: above 1 is faster. Measured in turns in {launches} launches; an interval "
             "that holds 1 allows no claim."
         )
-    if any(one.is_disturbed or not one.steady for one in latencies):
-        waited = max(one.cpu_wait or 0.0 for one in latencies)
-        yield (
-            f"*: not to be relied on. Other processes had the cores up to {waited:.0%} of the time, or "
-            "runs were not steady after the warm-up; repeat it when the machine is quiet."
-        )
+    yield from unreliable_remark(latencies)
+
+
+def unreliable_remark(measured: Sequence[Latency] | Sequence[ProfileRow]) -> Iterable[str]:
+    """What the asterisk means, where there is one."""
+    reasons = []
+    waited = max((one.cpu_wait or 0.0 for one in measured), default=0.0)
+    if is_disturbed(waited):
+        reasons.append(f"other processes had the cores up to {waited:.0%} of the time")
+    if not all(one.steady for one in measured):
+        reasons.append("runs were not steady after the warm-up")
+    if reasons:
+        yield f"*: not to be relied on: {' and '.join(reasons)}. Repeat it when the machine is quiet."
 
 
 def describe_texts(texts: MeasuredTexts) -> str:

@@ -3,7 +3,13 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from commands.bench_report import describe_texts, describe_tokens, machine_facts, milliseconds
+from commands.bench_report import (
+    describe_texts,
+    describe_tokens,
+    machine_facts,
+    milliseconds,
+    unreliable_remark,
+)
 from commands.tables import duration, facts_table, make_table, print_indented
 from recipes.measurements import ProfileResult
 
@@ -45,7 +51,7 @@ def _parts_table(result: ProfileResult) -> "Table":
     table = make_table("tokens", "ms", "", *(TITLES.get(part, part) for part in parts), title=title, texts=0)
     for row in result.profile.rows:
         tokens = describe_tokens(row.shape)
-        time = milliseconds(sum(row.part_ms.values()))
+        time = milliseconds(sum(row.part_ms.values())) + ("" if row.is_reliable else " *")
         table.add_row(tokens, time, "time", *(_percent(row.shares[part]) for part in parts))
         table.add_row("", "", "FLOPs", *(_percent(row.mac_shares[part]) for part in parts), style="dim")
     return table
@@ -65,6 +71,7 @@ def _remarks(result: ProfileResult) -> Iterable[str]:
                     f"On these rows attention takes {row.attention_share:.0%} of the time, "
                     f"the feed-forward blocks {row.feed_forward_share:.0%}."
                 )
+    yield from unreliable_remark(profile.rows)
     lengths = [row.shape.sequence_length for row in profile.rows if row.shape.sequence_length is not None]
     if not lengths:
         return

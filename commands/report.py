@@ -166,7 +166,7 @@ def _latency_remarks(latency: Sequence[Latency | Unavailable]) -> Iterable[str]:
             lines[f"{one.device}: {one.device_name}{threads}; on rows of the data, in their own lengths"] = (
                 None
             )
-    if any(isinstance(one, Latency) and (one.is_disturbed or not one.steady) for one in latency):
+    if any(isinstance(one, Latency) and not one.is_reliable for one in latency):
         lines["Other work on this machine disturbed the measurement; repeat it when it is quiet."] = None
     return lines
 

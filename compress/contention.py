@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TASKS = Path("/proc/self/task")
+# Waiting for a core beyond this share of the time shows in the median, more so where threads wait for each
+# other.
+DISTURBED = 0.05
 
 
 @dataclass(frozen=True)
@@ -34,3 +37,11 @@ def waiting_share(before: CoreTime | None, after: CoreTime | None) -> float | No
     waiting = max(0.0, after.waiting_s - before.waiting_s)
     ready = waiting + max(0.0, after.running_s - before.running_s)
     return waiting / ready if ready > 0 else 0.0
+
+
+def is_disturbed(cpu_wait: float | None) -> bool:
+    """Whether others had the cores for so much of the time that a duration says little about the model.
+
+    ``cpu_wait`` is as ``waiting_share`` gives it; where it is not known, no.
+    """
+    return cpu_wait is not None and cpu_wait > DISTURBED

@@ -6,16 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from compress.contention import is_disturbed
 from compress.machine import cpu_model, list_gpus
 from compress.process import default_threads
 from compress.runtimes import PRECISIONS, check_names, why_unavailable
 from compress.sessions import Sessions
 from compress.workload import Case, Shape, Workload
 from encoder.errors import ConfigError
-
-# Waiting for a core beyond this share of the time shows in the median, more so where threads wait for each
-# other.
-DISTURBED = 0.05
 
 # Called before each case with what has been done, how much there is in all, and what comes now.
 Progress = Callable[[int, int, str], object]
@@ -29,7 +26,7 @@ class Latency(BaseModel):
     ``noise`` is the noise floor, a fraction: how far the medians of five blocks of runs lie apart. ``steady``
     is False when the runs had not become steady by the end of the warm-up. ``cpu_wait`` is the fraction of
     the time in which its threads were ready and another process had the core, ``None`` if the
-    system does not tell; see ``is_disturbed``. ``peak_memory_bytes`` is the
+    system does not tell; see ``is_reliable``. ``peak_memory_bytes`` is the
     resident memory of the process while running, ``device_memory_bytes`` what the GPU held.
     """
 
@@ -56,9 +53,9 @@ class Latency(BaseModel):
     device_memory_bytes: int | None = None
 
     @property
-    def is_disturbed(self) -> bool:
-        """Whether other processes took so much of the time that the numbers say little about the model."""
-        return self.cpu_wait is not None and self.cpu_wait > DISTURBED
+    def is_reliable(self) -> bool:
+        """Whether the runs were steady and other processes left the cores to them."""
+        return self.steady and not is_disturbed(self.cpu_wait)
 
 
 class Unavailable(BaseModel):

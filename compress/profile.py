@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from compress.contention import is_disturbed
 from compress.latency import Progress, check_repeats, device_name
 from compress.process import default_threads
 from compress.runtimes import check_names, runs_a_graph, why_unavailable
 from compress.sessions import Sessions
 from compress.size import macs_per_row
-from compress.stopwatch import PARTS
+from compress.stopwatch import PARTS, PartTimes
 from compress.workload import Case, Shape, Workload
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError, ConfigError
@@ -28,7 +29,7 @@ class ProfileRow(BaseModel):
     """Where the time of a run goes for one shape of inputs.
 
     ``part_ms`` is milliseconds a run for each of ``PARTS``; ``shares`` the same as fractions of their sum;
-    ``mac_shares`` the fractions of the multiply-accumulates.
+    ``mac_shares`` the fractions of the multiply-accumulates. ``steady`` and ``cpu_wait`` as in ``Latency``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,6 +38,13 @@ class ProfileRow(BaseModel):
     part_ms: dict[str, float]
     shares: dict[str, float]
     mac_shares: dict[str, float]
+    steady: bool = True
+    cpu_wait: float | None = None
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether the runs were steady and other processes left the cores to them."""
+        return self.steady and not is_disturbed(self.cpu_wait)
 
     @property
     def attention_share(self) -> float:
@@ -115,7 +123,7 @@ def profile_latency(
             if progress is not None:
                 progress(index, len(workload.cases), str(case.shape))
             answer = worker.ask("profile", case=index, min_runs=min_runs, min_seconds=min_seconds)
-            rows.append(make_row(case, config, answer["part_s"], num_outputs=task.num_outputs))
+            rows.append(make_row(case, config, PartTimes(**answer), num_outputs=task.num_outputs))
     return Profile(
         rows=tuple(rows),
         overtakes_at=overtaking_length(rows),
@@ -127,8 +135,9 @@ def profile_latency(
     )
 
 
-def make_row(case: Case, config: EncoderConfig, part_s: dict[str, float], *, num_outputs: int) -> ProfileRow:
-    """The row of a case whose parts took ``part_s`` seconds a run."""
+def make_row(case: Case, config: EncoderConfig, times: PartTimes, *, num_outputs: int) -> ProfileRow:
+    """The row of a case whose parts took ``times``."""
+    seconds = times.seconds
     macs = dict.fromkeys(PARTS, 0)
     for batch in case.batches:
         for length, count in zip(*np.unique(batch.lengths, return_counts=True), strict=True):
@@ -136,9 +145,11 @@ def make_row(case: Case, config: EncoderConfig, part_s: dict[str, float], *, num
                 macs["rest" if part == "classifier" else part] += number * int(count)
     return ProfileRow(
         shape=case.shape,
-        part_ms={part: part_s[part] * 1e3 for part in PARTS},
-        shares={part: part_s[part] / sum(part_s.values()) for part in PARTS},
+        part_ms={part: seconds[part] * 1e3 for part in PARTS},
+        shares={part: seconds[part] / sum(seconds.values()) for part in PARTS},
         mac_shares={part: macs[part] / sum(macs.values()) for part in PARTS},
+        steady=times.steady,
+        cpu_wait=times.cpu_wait,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compress.contention import core_time, waiting_share
 from compress.timing import Clock, time_passes, warm_up
 
 if TYPE_CHECKING:
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 
 # "scores and mixing" is all of attention but its projections, "rest" all outside embeddings and layers.
 PARTS = ("embeddings", "projections", "scores and mixing", "feed-forward", "add & norm", "rest")
+
+
+@dataclass(frozen=True)
+class PartTimes:
+    """Seconds a run for each of ``PARTS``; ``steady`` and ``cpu_wait`` as in ``Latency``."""
+
+    seconds: dict[str, float]
+    steady: bool
+    cpu_wait: float | None
 
 
 def time_parts(
@@ -27,8 +37,8 @@ def time_parts(
     min_seconds: float,
     clock: Clock = time.perf_counter,
     synchronize: Callable[[], object] = lambda: None,
-) -> dict[str, float]:
-    """Seconds a run for each of ``PARTS``: the mean over the inputs of the medians over the passes.
+) -> PartTimes:
+    """What each of ``PARTS`` takes: the mean over the inputs of the medians over the passes.
 
     On a device that works asynchronously every sublayer is waited for, so that the sum is more than an
     undisturbed run takes. The stopwatch itself adds about a microsecond a sublayer.
@@ -44,8 +54,8 @@ def time_parts(
         seen.append(split_times(watch.seconds, clock() - started))
 
     with _watched(model, watch):
-        warm_up(run, inputs, clock=clock, synchronize=synchronize)
-        seen.clear()
+        warm = warm_up(run, inputs, clock=clock, synchronize=synchronize)
+        before = core_time()
         time_passes(
             run_and_note,
             inputs,
@@ -54,8 +64,10 @@ def time_parts(
             clock=clock,
             synchronize=synchronize,
         )
+        cpu_wait = waiting_share(before, core_time())
     parts: NDArray[np.float64] = np.array(seen).reshape(-1, inputs, len(PARTS))
-    return dict(zip(PARTS, np.median(parts, axis=0).mean(axis=0).tolist(), strict=True))
+    seconds = dict(zip(PARTS, np.median(parts, axis=0).mean(axis=0).tolist(), strict=True))
+    return PartTimes(seconds, warm.steady, cpu_wait)
 
 
 def split_times(seconds: dict[str, float], total: float) -> list[float]:

@@ -12,7 +12,7 @@ print goes to stderr. Requests, by ``"do"``:
 - ``passes``: case, min_runs, min_seconds. Answers ``{"durations_s": [[…] a pass], "cpu_wait"}``, after a run
   that is not counted: another process may have had the caches.
 - ``memory``: Answers ``{"peak_memory_bytes", "device_memory_bytes"}``.
-- ``profile``: case, min_runs, min_seconds. Answers ``{"part_s"}``, seconds a run for each part of the model.
+- ``profile``: case, min_runs, min_seconds. Answers ``PartTimes``.
 - ``logits``: case. Answers ``{"logits": [[[…] a row] a batch]}``.
 
 An error of the user's doing is answered ``{"error": …, "kind": "CheckpointError"}``; anything else is a crash
@@ -109,7 +109,7 @@ class Worker:
     def profile(self, case: int, min_runs: int, min_seconds: float) -> Answer:
         """Time each sublayer."""
         runtime, run, inputs = self._case(case)
-        part_s = time_parts(
+        times = time_parts(
             runtime.model,
             run,
             inputs,
@@ -117,7 +117,7 @@ class Worker:
             min_seconds=min_seconds,
             synchronize=runtime.synchronize,
         )
-        return {"part_s": part_s}
+        return asdict(times)
 
     def logits(self, case: int) -> Answer:
         """What the runtime computes for each batch of a case."""

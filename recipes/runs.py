@@ -167,7 +167,7 @@ def _data(run: Run) -> str | None:
 
 def _single(latency: Latency) -> SingleLatency:
     known = {name: getattr(latency, name) for name in SingleLatency.model_fields if name != "disturbed"}
-    return SingleLatency(**known, disturbed=latency.is_disturbed or not latency.steady)
+    return SingleLatency(**known, disturbed=not latency.is_reliable)
 
 
 def _speedup(own: Latency, above: Sequence[Latency]) -> float | None:

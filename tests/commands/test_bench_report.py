@@ -90,10 +90,12 @@ def test_one_model_has_no_letter_and_no_ratio(capsys):
 
 
 def test_line_that_was_disturbed_is_marked(capsys):
+    reasons = {"steady": "runs were not steady after the warm-up.", "cpu_wait": "up to 40% of the time."}
     for change in ({"steady": False}, {"cpu_wait": 0.4}):
         show_bench(make_bench(rows=[BenchRow(model=0, latency=make_latency(**change))]), open_console())
         shown = capsys.readouterr().out
-        assert "2.1% *" in shown and "repeat it when the machine is quiet" in shown
+        assert "2.1% *" in shown and "Repeat it when the machine is quiet" in shown
+        assert [name for name, reason in reasons.items() if reason in shown] == list(change)
     assert "had the cores up to 40% of the time" in shown
 
 

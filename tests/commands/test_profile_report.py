@@ -61,6 +61,20 @@ def test_table_fits_the_terminal_with_time_beside_arithmetic(width):
     assert re.search(r"~93 +12,345 +time +<1% +18% +18% +55%", shown)
 
 
+def test_length_that_was_disturbed_is_marked_and_that_is_said(capsys):
+    result = made()
+    quiet, busy, *others = result.profile.rows
+    rows = (quiet, busy.model_copy(update={"cpu_wait": 0.31}), *others)
+    disturbed = result.model_copy(update={"profile": result.profile.model_copy(update={"rows": rows})})
+    show_profile(disturbed, open_console())
+    shown = capsys.readouterr().out
+    assert re.search(r"^ +128 +12,345 \* +time", shown, re.MULTILINE)
+    assert re.search(r"^ +16 +12,345 +time", shown, re.MULTILINE)
+    assert "not to be relied on: other processes had the cores up to 31% of the time. Repeat" in shown
+    show_profile(result, open_console())
+    assert "relied" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("result", "sentence"),
     [

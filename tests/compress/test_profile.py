@@ -13,7 +13,7 @@ from compress.profile import (
     profile_lengths,
 )
 from compress.size import macs_per_row
-from compress.stopwatch import PARTS
+from compress.stopwatch import PARTS, PartTimes
 from compress.workload import Case, Shape, Workload, from_grid, from_rows
 from encoder.config import EncoderConfig, LayerShape
 from encoder.errors import ConfigError
@@ -82,21 +82,33 @@ def test_the_arithmetic_of_data_is_that_of_its_own_rows(
 ) -> None:
     config = config_with()
     case = Case(2, None, (rows_of([3, 9]), rows_of([5, 9])))
-    result = make_row(case, config, dict.fromkeys(PARTS, 0.5), num_outputs=3)
+    result = make_row(case, config, PartTimes(dict.fromkeys(PARTS, 0.5), False, 0.25), num_outputs=3)
     rows = [macs_per_row(config, length, num_outputs=3) for length in (3, 9, 5, 9)]
     total = sum(sum(macs.values()) for macs in rows)
     assert result.mac_shares["feed-forward"] == pytest.approx(sum(m["feed-forward"] for m in rows) / total)
     assert result.mac_shares["rest"] == pytest.approx(sum(m["classifier"] for m in rows) / total)
     assert sum(result.mac_shares.values()) == pytest.approx(1)
     assert sum(result.shares.values()) == pytest.approx(1)
+    assert (result.steady, result.cpu_wait) == (False, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("steady", "cpu_wait", "reliable"),
+    [(True, None, True), (True, 0.01, True), (True, 0.3, False), (False, 0.0, False)],
+)
+def test_a_row_from_a_busy_machine_is_not_to_be_relied_on(
+    steady: bool, cpu_wait: float | None, reliable: bool
+) -> None:
+    one = row(16, attention=1, feed_forward=1).model_copy(update={"steady": steady, "cpu_wait": cpu_wait})
+    assert one.is_reliable is reliable
 
 
 def test_the_arithmetic_of_attention_grows_with_length(config_with: Callable[..., EncoderConfig]) -> None:
     config = config_with()
     grid = from_grid([1], [8, 16, 32], vocab_size=50, max_tokens=40)
+    times = PartTimes(dict.fromkeys(PARTS, 1.0), steady=True, cpu_wait=None)
     shares = [
-        make_row(case, config, dict.fromkeys(PARTS, 1.0), num_outputs=3).mac_shares["scores and mixing"]
-        for case in grid.cases
+        make_row(case, config, times, num_outputs=3).mac_shares["scores and mixing"] for case in grid.cases
     ]
     assert shares == sorted(shares)
 
@@ -114,6 +126,7 @@ def test_a_model_is_profiled_on_lengths_and_data(
         assert sum(one.shares.values()) == pytest.approx(1)
         assert all(milliseconds > 0 for milliseconds in one.part_ms.values())
         assert 0 < one.attention_share < 1
+        assert one.cpu_wait is None or 0 <= one.cpu_wait <= 1
     assert Profile.model_validate_json(profile.model_dump_json()) == profile
 
 

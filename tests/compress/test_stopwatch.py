@@ -59,7 +59,7 @@ def test_every_second_is_put_down_to_its_part(
 
     for module, seconds in seconds_of(model).items():
         do_inside(module, lambda seconds=seconds: setattr(clock, "now", clock.now + seconds))
-    parts = time_parts(model, run, 1, min_runs=5, min_seconds=0, clock=clock)
+    parts = time_parts(model, run, 1, min_runs=5, min_seconds=0, clock=clock).seconds
     assert parts == {
         "embeddings": 1,
         "projections": 2 * 6,
@@ -92,10 +92,10 @@ def test_asynchronous_work_is_put_down_to_the_part_that_gave_it(
     for layer in model.encoder.layers:
         for module in (layer.attention.qkv, layer.feed_forward.intermediate, layer.feed_forward_norm):
             do_inside(module, queue)
-    parts = time_parts(
+    times = time_parts(
         model, lambda _: model(batch), 1, min_runs=5, min_seconds=0, clock=clock, synchronize=synchronize
     )
-    queued = {part: seconds for part, seconds in parts.items() if seconds}
+    queued = {part: seconds for part, seconds in times.seconds.items() if seconds}
     assert queued == {"projections": 2, "feed-forward": 2, "add & norm": 2}
 
 
@@ -121,5 +121,5 @@ def test_a_layer_without_heads_or_neurons_can_be_timed(
     empty = LayerShape(heads=(), head_size=4, intermediate_size=0)
     model = classifier(config_with(layers=(empty,)))
     batch = Batch.from_rows(rows_of([4]))
-    parts = time_parts(model, lambda _: model(batch), 1, min_runs=2, min_seconds=0)
-    assert all(seconds >= 0 for seconds in parts.values())
+    times = time_parts(model, lambda _: model(batch), 1, min_runs=2, min_seconds=0)
+    assert all(seconds >= 0 for seconds in times.seconds.values())
