@@ -12,7 +12,7 @@ from pathlib import Path
 
 from compress.comparison import compare_latency
 from compress.workload import from_grid
-from encoder.checkpoint import read_config, resolve_model
+from encoder.model_folder import read_config, resolve_model
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ from compress.stopwatch import PARTS, PartTimes
 from compress.workload import Case, Shape, Workload
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError, ConfigError
+from encoder.model_folder import read_config, read_task
 
 ATTENTION = ("projections", "scores and mixing")
 FEED_FORWARD = "feed-forward"
@@ -101,8 +102,6 @@ def profile_latency(
         ConfigError: a runtime or device that does not exist, or in which sublayers cannot be told apart.
         CheckpointError: ``model_folder`` holds no classifier.
     """
-    from encoder.checkpoint import read_config, read_task
-
     check_names([runtime], [device])
     check_repeats(min_runs, min_seconds)
     if runs_a_graph(runtime):

@@ -1,106 +1,35 @@
-"""Model folders: found, read and written.
+"""Classifiers in model folders: their weights read and written.
 
 A folder that enc writes is a standard Hugging Face folder wherever the family can express the model.
 """
 
-import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from encoder import huggingface, sources
+from encoder import huggingface
 from encoder.config import EncoderConfig
-from encoder.errors import CheckpointError, did_you_mean
+from encoder.errors import CheckpointError
 from encoder.files import write_atomic, write_json
-from encoder.hub import download_model
 from encoder.model import Classifier, initialise_
+from encoder.model_folder import (
+    CONFIG_FILE,
+    INDEX_FILE,
+    PICKLE_FILE,
+    WEIGHTS_FILE,
+    WEIGHTS_FILES,
+    read_config,
+    read_json,
+    read_task,
+)
 from encoder.task import Task
-from encoder.tokenizer import Tokenizer, load_tokenizer
+from encoder.tokenizer import Tokenizer
 
-CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
-PICKLE_FILE = "pytorch_model.bin"
-WEIGHTS_FILES = (WEIGHTS_FILE, INDEX_FILE, PICKLE_FILE)
 # What a weight may be stored as. Anything narrower is quantized and means nothing without its scales.
 WEIGHT_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-TOKENIZER_FILES = (
-    "tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
-)  # fmt: skip
-
-
-def resolve_model(source: str) -> Path:
-    """The local folder of a model given as a folder, a built-in name, or a hub name (``owner/name``).
-
-    From a hub, config.json comes first, and what is not supported is refused before any weights are fetched.
-    """
-    if sources.is_builtin_model(source):
-        return sources.builtin_model_folder(source)
-    folder = Path(source).expanduser()
-    if folder.is_dir():
-        return folder
-    if folder.exists():
-        raise CheckpointError(f"{source}: is a file; expected a model folder with {CONFIG_FILE}")
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source) or source.startswith((".", "/", "~")):
-        raise CheckpointError(
-            f"{source}: no such folder; built-in models: {', '.join(sources.BUILTIN_MODELS)}"
-        )
-    if folder.parent.name and folder.parent.is_dir():  # runs/typo is no model of the hub's user "runs"
-        here = [str(path) for path in folder.parent.iterdir() if path.is_dir()]
-        raise CheckpointError(f"{source}: no such folder{did_you_mean(source, here)}")
-    return _download(source)
-
-
-def _download(name: str) -> Path:
-    def check_config(config: Path) -> None:
-        huggingface.config_from_json(_read_json(config), f"{name}/{CONFIG_FILE}")
-
-    return download_model(
-        name,
-        config_file=CONFIG_FILE,
-        check_config=check_config,
-        files=TOKENIZER_FILES,
-        weights=(("model*.safetensors", INDEX_FILE), (PICKLE_FILE,)),
-    )
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path.parent}: not a model folder: {path.name} is missing") from error
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not readable as JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path}: expected a JSON object, found {type(value).__name__}")
-    return value
-
-
-def read_config(folder: Path) -> EncoderConfig:
-    """The config of the encoder in ``folder``; reads no weights."""
-    return huggingface.config_from_json(_read_json(folder / CONFIG_FILE), str(folder / CONFIG_FILE))
-
-
-def read_task(folder: Path) -> Task | None:
-    """The task of the classifier in ``folder``; None if there is only an encoder."""
-    return huggingface.task_from_json(_read_json(folder / CONFIG_FILE), str(folder / CONFIG_FILE))
-
-
-def read_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of the model in ``folder``."""
-    config = read_config(folder)
-    tokenizer = load_tokenizer(folder, max_tokens=config.max_tokens, pad_token_id=config.pad_token_id)
-    if tokenizer.vocab_size > config.vocab_size:
-        raise CheckpointError(
-            f"{folder}: the tokenizer has {tokenizer.vocab_size} pieces, the model's table only "
-            f"{config.vocab_size} rows; they do not belong together"
-        )
-    return tokenizer
 
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
@@ -111,7 +40,7 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
         if (folder / WEIGHTS_FILE).exists():
             return load_file(folder / WEIGHTS_FILE)
         if (folder / INDEX_FILE).exists():
-            shards = sorted({Path(s).name for s in _read_json(folder / INDEX_FILE)["weight_map"].values()})
+            shards = sorted({Path(s).name for s in read_json(folder / INDEX_FILE)["weight_map"].values()})
             return {name: tensor for shard in shards for name, tensor in load_file(folder / shard).items()}
         if (folder / PICKLE_FILE).exists():
             # weights_only: a pickle may otherwise run any code of whoever wrote it

@@ -9,6 +9,7 @@ import numpy as np
 from compress.uncertainty import McNemar, ScoreDifference, mcnemar, rows_right, score_difference
 from encoder.errors import ConfigError
 from encoder.metrics import LOWER_IS_BETTER, main_metric, score
+from encoder.model_folder import read_task, resolve_model
 from encoder.task import Task
 from recipes.observer import Observer, Silent
 from recipes.result import Against, hash_model, read_result, without_nan
@@ -28,8 +29,6 @@ def find_parent(folder: Path) -> str | None:
 
     Only one with the same labels counts: the encoder before a fine-tuning has none.
     """
-    from encoder.checkpoint import read_task
-
     result = read_result(folder)
     if result is None or result.parent is None:
         return None
@@ -46,8 +45,6 @@ def check_other(source: str, task: Task) -> FineTuned:
     Raises:
         ConfigError: it has others. CheckpointError: it is no model.
     """
-    from encoder.checkpoint import read_task, resolve_model
-
     folder = resolve_model(source)
     other = read_task(folder)
     if other is None:
@@ -64,8 +61,6 @@ def find_comparable(source: str, folder: Path, task: Task) -> FineTuned | None:
 
     A run that makes a model of it asks before its work, and afterwards gives it to ``score_against``.
     """
-    from encoder.checkpoint import read_task
-
     other = read_task(folder)
     return look_at(source, folder) if other is not None and other.has_labels_of(task) else None
 

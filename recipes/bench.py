@@ -6,14 +6,14 @@ from itertools import product
 
 from compress.comparison import Comparison, Contestant, compare_latency, compared_pairs
 from compress.latency import Latency, Unavailable, measure_latency
-from compress.machine import describe_machine, require_gpu
+from compress.machine import describe_machine
 from compress.paired import Speedup
 from compress.workload import Workload
 from encoder.rows import TokenizedRows
 from recipes.bench_config import BenchConfig
-from recipes.inputs import check_lengths, make_workload, read_rows
+from recipes.inputs import make_workload, read_inputs
 from recipes.measurements import BenchModel, BenchRatio, BenchResult, BenchRow
-from recipes.models import FoundModel, find_models
+from recipes.models import FoundModel
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import check_output, describe_model, describe_parent, now, save_run
 
@@ -31,13 +31,8 @@ def bench(config: BenchConfig, observer: Observer | None = None) -> BenchResult:
     started = time.perf_counter()
     folder = check_output(config.output, overwrite=config.overwrite)
     recorder = Recorder(observer or Silent())
-    recorder.stage(f"Looking at {', '.join(config.models)}")
-    models = find_models(config.models)
-    check_lengths(models, config.sequence_lengths)
-    if config.device == "cuda":
-        require_gpu(otherwise="cpu or all")
-    read = read_rows(models, config, recorder)
-    rows, texts = read if read is not None else (None, None)
+    inputs = read_inputs(config.models, config, recorder, other_devices="cpu or all")
+    models, rows = inputs.models, inputs.rows
     lengths = config.sequence_lengths or (_default_lengths(models) if rows is None else ())
     workload = make_workload(models, config.batch_sizes, lengths, rows)
     measured = [_measure_size(model, _size_lengths(lengths, rows)) for model in models]
@@ -57,7 +52,7 @@ def bench(config: BenchConfig, observer: Observer | None = None) -> BenchResult:
         parent=describe_parent(models[0].source, models[0].folder),
         notes=tuple(recorder.notes),
         models=tuple(measured),
-        data=texts,
+        data=inputs.texts,
         rows=tuple(timed),
         ratios=tuple(ratios),
     )

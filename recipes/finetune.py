@@ -17,6 +17,7 @@ from compress.size import Size
 from encoder.errors import ConfigError, did_you_mean
 from encoder.files import OutputFolder, write_atomic, write_json
 from encoder.metrics import main_metric, metric_names
+from encoder.model_folder import read_config, read_tokenizer, resolve_model
 from recipes.against import find_comparable, score_against
 from recipes.finetune_config import FinetuneConfig
 from recipes.observer import Observer, Recorder, Silent
@@ -140,7 +141,7 @@ def _finish(folder: OutputFolder) -> None:
 
 def _prepare(config: FinetuneConfig, observer: Observer) -> Prepared:
     """Read and check everything, the cheapest first."""
-    from encoder.checkpoint import load_classifier, read_config, read_tokenizer, resolve_model
+    from encoder.checkpoint import load_classifier
     from encoder.data import DataOptions, read_data
     from encoder.freezing import Freezing, freeze_
 

@@ -1,11 +1,13 @@
 """What a measurement runs on: texts in their own lengths, and fixed grids."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from compress.machine import require_gpu
 from compress.workload import Case, Workload, from_grid, from_rows
 from encoder.cells import read_text_cells
 from encoder.columns import choose_columns
@@ -14,14 +16,20 @@ from encoder.rows import TokenizedRows
 from encoder.sources import read_source
 from encoder.texts import read_texts
 from recipes.measurements import MeasuredTexts, describe_texts
-from recipes.models import FoundModel
+from recipes.models import FoundModel, find_models
 from recipes.observer import Observer
 
 SPLITS = ("test", "validation", "train")
 
 
-class TextOptions(Protocol):
-    """The options that say what to read."""
+class InputOptions(Protocol):
+    """The options that say what to measure on."""
+
+    @property
+    def sequence_lengths(self) -> tuple[int, ...]: ...
+
+    @property
+    def device(self) -> str: ...
 
     @property
     def data(self) -> str | None: ...
@@ -34,6 +42,34 @@ class TextOptions(Protocol):
 
     @property
     def encoding(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a measurement starts from; ``rows`` and what is to be said of them are ``None`` without data."""
+
+    models: Sequence[FoundModel]
+    rows: TokenizedRows | None
+    texts: MeasuredTexts | None
+
+
+def read_inputs(
+    names: Sequence[str], options: InputOptions, observer: Observer, *, other_devices: str
+) -> Inputs:
+    """The models called ``names`` and the texts to measure them on; the texts are read last.
+
+    ``other_devices`` says what can be chosen where there is no GPU.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: what was asked for cannot be measured.
+    """
+    observer.stage(f"Looking at {', '.join(names)}")
+    models = find_models(names)
+    check_lengths(models, options.sequence_lengths)
+    if options.device == "cuda":
+        require_gpu(otherwise=other_devices)
+    rows, texts = read_rows(models, options, observer) or (None, None)
+    return Inputs(models, rows, texts)
 
 
 def check_lengths(models: Sequence[FoundModel], lengths: Sequence[int]) -> None:
@@ -74,7 +110,7 @@ def make_workload(
 
 
 def read_rows(
-    models: Sequence[FoundModel], options: TextOptions, observer: Observer
+    models: Sequence[FoundModel], options: InputOptions, observer: Observer
 ) -> tuple[TokenizedRows, MeasuredTexts] | None:
     """The texts of ``options.data`` as rows of the first model's tokenizer; ``None`` without ``data``.
 
@@ -106,7 +142,7 @@ def read_rows(
     return rows, describe_texts(options.data, split, rows, stats)
 
 
-def _read(source: str, options: TextOptions, *, pair: bool) -> tuple[str, list[str], list[str] | None]:
+def _read(source: str, options: InputOptions, *, pair: bool) -> tuple[str, list[str], list[str] | None]:
     """The name of a split, its texts and their pairs."""
     if source.lower().endswith(".txt"):
         read = read_texts(Path(source), pair=pair, encoding=options.encoding)

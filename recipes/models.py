@@ -1,14 +1,12 @@
 """The models of a measurement, looked at before torch is loaded: what is no model ends it at once."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from encoder import huggingface, sources
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError, EncError
+from encoder.model_folder import read_config, read_task, read_tokenizer, resolve_model
 from encoder.task import Task
 from encoder.tokenizer import Tokenizer
 from recipes.result import read_result
@@ -29,9 +27,7 @@ class FoundModel:
         return self.config.max_tokens
 
     def read_tokenizer(self) -> Tokenizer:
-        """Its tokenizer; loads torch."""
-        from encoder.checkpoint import read_tokenizer
-
+        """Its tokenizer."""
         return read_tokenizer(self.folder)
 
     def max_length(self) -> int:
@@ -59,17 +55,10 @@ def find_models(names: Sequence[str]) -> list[FoundModel]:
 
 
 def _find(name: str) -> FoundModel:
-    folder = _resolve(name)
-    where = str(folder / "config.json")
-    try:
-        values: Any = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{name}: not a model folder: config.json is missing") from error
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{where}: not readable as JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{where}: expected a JSON object, found {type(values).__name__}")
-    config, task = huggingface.config_from_json(values, where), huggingface.task_from_json(values, where)
+    if name.replace(",", "").isdigit() and not Path(name).is_dir():
+        raise CheckpointError(f"{name}: no such folder; a list of numbers has commas and no blanks: 1,8,32")
+    folder = resolve_model(name)
+    config, task = read_config(folder), read_task(folder)
     if task is None:
         raise no_classifier(name)
     return FoundModel(name, folder, config, task)
@@ -80,14 +69,3 @@ def no_classifier(name: str) -> CheckpointError:
     return CheckpointError(
         f"{name}: an encoder without a classifier; fine-tune it first: enc finetune --model {name}"
     )
-
-
-def _resolve(name: str) -> Path:
-    folder = Path(name).expanduser()
-    if folder.is_dir() and not sources.is_builtin_model(name):
-        return folder
-    if name.replace(",", "").isdigit():
-        raise CheckpointError(f"{name}: no such folder; a list of numbers has commas and no blanks: 1,8,32")
-    from encoder.checkpoint import resolve_model
-
-    return resolve_model(name)

@@ -2,11 +2,10 @@
 
 import time
 
-from compress.machine import describe_machine, require_gpu
+from compress.machine import describe_machine
 from compress.profile import Profile, ProfileRow, profile_latency, profile_lengths
-from recipes.inputs import check_lengths, make_workload, read_rows
+from recipes.inputs import make_workload, read_inputs
 from recipes.measurements import ProfileResult
-from recipes.models import find_models
 from recipes.observer import Observer, Recorder, Silent
 from recipes.profile_config import ProfileConfig
 from recipes.result import check_output, describe_model, describe_parent, now, save_run
@@ -24,15 +23,10 @@ def profile(config: ProfileConfig, observer: Observer | None = None) -> ProfileR
     started = time.perf_counter()
     folder = check_output(config.output, overwrite=config.overwrite)
     recorder = Recorder(observer or Silent())
-    recorder.stage(f"Looking at {config.model}")
-    (model,) = find_models([config.model])
-    check_lengths([model], config.sequence_lengths)
-    if config.device == "cuda":
-        require_gpu(otherwise="cpu")
-    read = read_rows([model], config, recorder)
-    rows, texts = read if read is not None else (None, None)
+    inputs = read_inputs([config.model], config, recorder, other_devices="cpu")
+    (model,) = inputs.models
     lengths = sorted(config.sequence_lengths) or profile_lengths(model.max_tokens)
-    workload = make_workload([model], [config.batch_size], lengths, rows)
+    workload = make_workload([model], [config.batch_size], lengths, inputs.rows)
 
     recorder.stage("Measuring each sublayer, in a process of its own")
     measured = profile_latency(
@@ -56,7 +50,7 @@ def profile(config: ProfileConfig, observer: Observer | None = None) -> ProfileR
         parent=describe_parent(model.source, model.folder),
         notes=tuple(recorder.notes),
         model=describe_model(model.source, model.folder, model, model.max_length()),
-        data=texts,
+        data=inputs.texts,
         profile=measured,
         advice=advise(measured),
     )

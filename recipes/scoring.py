@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from compress.machine import list_gpus, require_gpu, supports_bf16
 from compress.uncertainty import ScoreInterval, score_interval
 from encoder.metrics import main_metric, score
+from encoder.model_folder import read_task, read_tokenizer, resolve_model
 from encoder.rows import TokenizedRows
 from encoder.task import Task
 from recipes.models import no_classifier
@@ -67,15 +68,11 @@ def find_fine_tuned(source: str, max_length: int | None) -> FineTuned:
     Raises:
         CheckpointError: no model there, or an encoder without a classifier.
     """
-    from encoder.checkpoint import resolve_model
-
     return look_at(source, resolve_model(source), max_length)
 
 
 def look_at(source: str, folder: Path, max_length: int | None = None) -> FineTuned:
     """As ``find_fine_tuned``, of a model whose ``folder`` is known."""
-    from encoder.checkpoint import read_task, read_tokenizer
-
     tokenizer = read_tokenizer(folder)
     result = read_result(folder)
     own = result.model.max_length if result else tokenizer.max_length

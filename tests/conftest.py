@@ -21,8 +21,9 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory) -> Path:
     """The folder of a random BERT encoder: 3 layers, hidden size 32, 64 positions, a WordPiece vocabulary."""
-    from encoder.checkpoint import read_config, read_tokenizer, save_classifier
+    from encoder.checkpoint import save_classifier
     from encoder.model import Classifier, initialise_
+    from encoder.model_folder import read_config, read_tokenizer
     from encoder.task import Task
 
     folder = tmp_path_factory.mktemp("models") / "tiny"

@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
 
-from encoder.checkpoint import load_classifier, read_tokenizer, resolve_model, save_classifier
+from encoder.checkpoint import load_classifier, save_classifier
 from encoder.errors import CheckpointError
 from encoder.model import Classifier
+from encoder.model_folder import read_tokenizer, resolve_model
 from encoder.task import Task
 
 TASK = Task(kind="single_label", labels=("neg", "neutral", "pos"))

@@ -14,8 +14,9 @@ from transformers.utils import logging
 
 from encoder import huggingface
 from encoder.batches import Batch
-from encoder.checkpoint import load_classifier, read_config, read_tokenizer, save_classifier
+from encoder.checkpoint import load_classifier, save_classifier
 from encoder.errors import CheckpointError
+from encoder.model_folder import read_config, read_tokenizer
 from encoder.prediction import predict_logits
 from encoder.rows import TokenizedRows
 from encoder.task import Task

@@ -8,8 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from encoder.checkpoint import load_classifier, read_task
+from encoder.checkpoint import load_classifier
 from encoder.errors import CheckpointError, ConfigError, DataError
+from encoder.model_folder import read_task
 from encoder.training import TrainingConfig
 from recipes.evaluate import evaluate
 from recipes.evaluate_config import EvaluateConfig

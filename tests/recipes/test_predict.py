@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 import recipes.predict
-from encoder.checkpoint import load_classifier, read_tokenizer
+from encoder.checkpoint import load_classifier
 from encoder.errors import ConfigError, DataError
 from encoder.metrics import activate
+from encoder.model_folder import read_tokenizer
 from encoder.prediction import predict_logits
 from recipes.predict import predict
 from recipes.predict_config import PredictConfig

@@ -1,0 +1,96 @@
+"""A model's folder: found by its name, and what it says of itself. Reads no weights and needs no torch."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from encoder import huggingface, sources
+from encoder.config import EncoderConfig
+from encoder.errors import CheckpointError, did_you_mean
+from encoder.hub import download_model
+from encoder.task import Task
+from encoder.tokenizer import Tokenizer, load_tokenizer
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+PICKLE_FILE = "pytorch_model.bin"
+WEIGHTS_FILES = (WEIGHTS_FILE, INDEX_FILE, PICKLE_FILE)
+TOKENIZER_FILES = (
+    "tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
+)  # fmt: skip
+
+
+def resolve_model(source: str) -> Path:
+    """The local folder of a model given as a folder, a built-in name, or a hub name (``owner/name``).
+
+    From a hub, config.json comes first, and what is not supported is refused before any weights are fetched.
+    """
+    if sources.is_builtin_model(source):
+        return sources.builtin_model_folder(source)
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.exists():
+        raise CheckpointError(f"{source}: is a file; expected a model folder with {CONFIG_FILE}")
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source) or source.startswith((".", "/", "~")):
+        raise CheckpointError(
+            f"{source}: no such folder; built-in models: {', '.join(sources.BUILTIN_MODELS)}"
+        )
+    if folder.parent.name and folder.parent.is_dir():  # runs/typo is no model of the hub's user "runs"
+        here = [str(path) for path in folder.parent.iterdir() if path.is_dir()]
+        raise CheckpointError(f"{source}: no such folder{did_you_mean(source, here)}")
+    return _download(source)
+
+
+def _download(name: str) -> Path:
+    def check_config(config: Path) -> None:
+        huggingface.config_from_json(read_json(config), f"{name}/{CONFIG_FILE}")
+
+    return download_model(
+        name,
+        config_file=CONFIG_FILE,
+        check_config=check_config,
+        files=TOKENIZER_FILES,
+        weights=(("model*.safetensors", INDEX_FILE), (PICKLE_FILE,)),
+    )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in one of a model folder's JSON files.
+
+    Raises:
+        CheckpointError: it is missing, or holds something else.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path.parent}: not a model folder: {path.name} is missing") from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: not readable as JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def read_config(folder: Path) -> EncoderConfig:
+    """The config of the encoder in ``folder``; reads no weights."""
+    return huggingface.config_from_json(read_json(folder / CONFIG_FILE), str(folder / CONFIG_FILE))
+
+
+def read_task(folder: Path) -> Task | None:
+    """The task of the classifier in ``folder``; None if there is only an encoder."""
+    return huggingface.task_from_json(read_json(folder / CONFIG_FILE), str(folder / CONFIG_FILE))
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of the model in ``folder``."""
+    config = read_config(folder)
+    tokenizer = load_tokenizer(folder, max_tokens=config.max_tokens, pad_token_id=config.pad_token_id)
+    if tokenizer.vocab_size > config.vocab_size:
+        raise CheckpointError(
+            f"{folder}: the tokenizer has {tokenizer.vocab_size} pieces, the model's table only "
+            f"{config.vocab_size} rows; they do not belong together"
+        )
+    return tokenizer
