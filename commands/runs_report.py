@@ -1,6 +1,7 @@
 """The ledger as a table of runs and a tree of models."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+# On fewer columns the list leaves out what the tree says too, and where data lies.
+NARROW = 100
+
+
 def show_runs(ledger: Ledger, console: "Console") -> None:
     """The newest run first; then which model came of which."""
     newest = ledger.newest_first()
@@ -21,7 +26,7 @@ def show_runs(ledger: Ledger, console: "Console") -> None:
         print_indented(console, f"No runs in {ledger.folder}: enc finetune --output {ledger.folder}/NAME …")
         return
     console.print()
-    console.print(_runs_table(newest, ledger.folder))
+    console.print(_runs_table(newest, ledger.folder, narrow=console.width < NARROW))
     console.print(_tree_table(ledger))
     remarks = [
         "p50: at batch size 1. In brackets what it is of the first run of its line that can be compared: "
@@ -34,21 +39,52 @@ def show_runs(ledger: Ledger, console: "Console") -> None:
         print_indented(console, line)
 
 
-def _runs_table(entries: Sequence[Entry], folder: str) -> "Table":
-    table = make_table("run", "made", "by", "on", "score", texts=5)
+def _runs_table(entries: Sequence[Entry], folder: str, *, narrow: bool) -> "Table":
+    heads = ["run", "made", "by", "on", "score", "95% interval"]
+    if narrow:
+        heads.remove("by")
+    table = make_table(*heads, texts=len(heads) - 2)
+    table.collapse_padding = narrow
     for entry in entries:
-        created = "" if entry.created is None else entry.created.astimezone().strftime("%Y-%m-%d %H:%M")
-        score = "" if entry.score is None else _score_in_full(entry.score)
-        table.add_row(as_path(entry, folder), created, entry.command or "", entry.data or "", score)
+        cells = [
+            as_path(entry, folder),
+            _day(entry.created),
+            entry.command or "",
+            _data(entry, narrow=narrow),
+        ]
+        if narrow:
+            del cells[2]
+        table.add_row(*cells, *_score_in_full(entry.score))
+    for column in table.columns:
+        column.no_wrap = column.header in ("made", "score", "95% interval")
     return table
 
 
-def _score_in_full(score: Score) -> str:
-    name = METRIC_TITLES.get(score.metric, score.metric)
-    split = "" if score.split == "test" else f", {score.split}"
-    if score.low is None or score.high is None:
-        return f"{name} {number(score.value)}{split}"
-    return f"{name} {number(score.value)} [{number(score.low)}, {number(score.high)}]{split}"
+def _day(moment: datetime | None) -> str:
+    """In local time; the hour where it was this year, otherwise the year, as `ls -l` does."""
+    if moment is None:
+        return ""
+    moment = moment.astimezone()
+    return moment.strftime("%m-%d %H:%M" if moment.year == datetime.now().year else "%Y-%m-%d")
+
+
+def _data(entry: Entry, *, narrow: bool) -> str:
+    """The data, and which split of it was scored where that is not test."""
+    name = entry.data or ""
+    if narrow and name.startswith(("/", ".", "~")):
+        name = Path(name).name
+    if entry.score is None or entry.score.split == "test":
+        return name
+    return f"{name}\n({entry.score.split})" if narrow else f"{name} ({entry.score.split})"
+
+
+def _score_in_full(score: Score | None) -> tuple[str, str]:
+    """With the name of the metric, and the interval."""
+    if score is None:
+        return "", ""
+    named = f"{METRIC_TITLES.get(score.metric, score.metric)} {number(score.value)}"
+    known = score.low is not None and score.high is not None
+    return named, f"{number(score.low)}–{number(score.high)}" if known else ""
 
 
 def _tree_table(ledger: Ledger) -> "Table":
@@ -62,11 +98,13 @@ def _tree_table(ledger: Ledger) -> "Table":
         p50 = "" if latency is None else milliseconds(latency.p50_ms) + (" *" if latency.disturbed else "")
         table.add_row(
             Text(branch + name, style="dim" if outside else "", overflow="fold"),
-            "from elsewhere" if outside else entry.command or "",
+            "elsewhere" if outside else entry.command or "",
             "–" if entry.score is None else number(entry.score.value),
             _with_ratio(p50, entry.speedup, "×"),
             _with_ratio(size(entry.bytes_on_disk) if entry.bytes_on_disk else "", entry.size_ratio, ""),
         )
+    for column in table.columns[1:]:
+        column.no_wrap = True
     return table
 
 

@@ -35,7 +35,32 @@ def test_tables_fit_the_terminal_and_nothing_is_cut(ledger, width):
     shown = re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown
-    assert re.search(r"5\.00 +30\.0 MB", shown) or "5.00 (2.50×)" in shown
+    assert re.search(r"5\.00 \(2\.50×\) +30\.0 MB \(0\.33\)", shown)
+    assert re.search(r"accuracy 0\.9540 +0\.9340–0\.9700", shown)
+
+
+def test_scores_take_a_line_each_on_80_columns(tmp_path):
+    data = make_result().data.model_copy(update={"source": "/home/somebody/data/goemotions"})
+    scores = {"scores": {"validation": {"accuracy": 0.9}}, "intervals": {}}
+    for name, run in {
+        "seed-1": make_result("a", "a"),
+        "some-longer-name": make_result("b", "b", data=data),
+        "by-validation": make_result("c", "c", data=data, **scores),
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(run.to_json())
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False, no_color=True)
+    show_runs(runs(RunsConfig(folder=tmp_path)), console)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())
+    list_ = [line.strip() for line in shown.partition("model  ")[0].splitlines() if line.strip()][2:]
+    assert [line.split()[0] for line in list_] == [
+        "by-validation",
+        "(validation)",
+        "some-longer-name",
+        "seed-1",
+    ]
+    assert all("goemotions" in line for line in (list_[0], list_[2])) and "somebody" not in shown
+    assert list_[2].endswith("accuracy 0.9540  0.9340–0.9700")
 
 
 def test_list_is_newest_first_and_the_tree_has_ratios(ledger, capsys):
@@ -43,10 +68,10 @@ def test_list_is_newest_first_and_the_tree_has_ratios(ledger, capsys):
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert all(line == line.rstrip() for line in shown.splitlines())
-    assert "accuracy 0.9540 [0.9340, 0.9700]" in shown
+    assert re.search(r"^ news +\S+ \S+ +finetune +news\.csv +accuracy 0\.9540 +0\.9340–0\.9700$", shown, re.M)
     first, *_ = re.findall(r"^ (bench|news|pruned\S*) ", shown, re.MULTILINE)
     assert first == "bench"
-    assert re.search(r"^ models/base +from elsewhere +– +– +–$", shown, re.MULTILINE)
+    assert re.search(r"^ models/base +elsewhere +– +– +–$", shown, re.MULTILINE)
     assert re.search(r"^ └─ news +finetune +0\.9540 +12\.50 +90\.0 MB$", shown, re.MULTILINE)
     assert re.search(r"├─ pruned/\S+ +prune +0\.9540 +5\.00 \(2\.50×\) +30\.0 MB \(0\.33\)", shown)
     assert re.search(r"│ └─ bench +bench +– +10\.00 \(1\.25×\)", shown)
