@@ -101,7 +101,6 @@ def compare_latency(
         raise ConfigError(f"launches is {launches}; an interval needs at least {MIN_LAUNCHES}")
     if not models:
         raise ConfigError("no model to measure")
-    threads = default_threads(threads)
     contestants = [
         Contestant(model=str(model), runtime=runtime, device=device)
         for device in devices
@@ -109,27 +108,14 @@ def compare_latency(
         for runtime in runtimes
     ]
     reasons = [why_unavailable(one.runtime, one.device) for one in contestants]
-    record = _Record(
-        contestants=contestants,
-        present=[index for index, reason in enumerate(reasons) if reason is None],
-        cases=workload.cases,
-        threads=threads,
-    )
+    record = _Record(contestants, reasons, workload.cases, default_threads(threads))
     blocks = launches * ROUNDS
     turn = {"min_runs": -(-min_runs // blocks), "min_seconds": min_seconds / blocks}
     starts, turns = (changing_orders(record.present, seed=[seed, kind]) for kind in (0, 1))
-    with Sessions(workload, threads=threads) as sessions:
+    with Sessions(workload, threads=record.threads) as sessions:
         for launch in range(launches):
             _measure_launch(record, sessions, turn, (starts, turns), (launch, launches), progress)
-    measured = []
-    for index, (one, reason) in enumerate(zip(contestants, reasons, strict=True)):
-        if reason is not None:
-            missing = Unavailable(runtime=one.runtime, device=one.device, reason=reason)
-            measured.append(Measured(contestant=one, latency=missing))
-        else:
-            results = [record.latency(index, number) for number in range(len(workload.cases))]
-            measured += [Measured(contestant=one, latency=latency) for latency in results]
-    return Comparison(measured=tuple(measured), compared=tuple(record.compare()))
+    return Comparison(measured=tuple(record.measured()), compared=tuple(record.compared()))
 
 
 def _measure_launch(
@@ -182,10 +168,13 @@ def changing_orders(items: Sequence[int], *, seed: Sequence[int]) -> Iterator[li
 
 @dataclass
 class _Record:
-    """What was measured: by contestant and case, both as indices."""
+    """What was measured: by contestant and case, both as indices.
+
+    ``reasons`` say of each contestant why it cannot run here; ``None`` if it can.
+    """
 
     contestants: Sequence[Contestant]
-    present: Sequence[int]
+    reasons: Sequence[str | None]
     cases: tuple[Case, ...]
     threads: int
     warm: dict[tuple[int, int], list[WarmUp]] = field(default_factory=lambda: defaultdict(list))
@@ -197,6 +186,11 @@ class _Record:
     levels: dict[tuple[int, int], dict[int, list[float]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
+
+    @property
+    def present(self) -> list[int]:
+        """The contestants that can run here."""
+        return [index for index, reason in enumerate(self.reasons) if reason is None]
 
     def add(self, index: int, case: int, launch: int, answer: dict[str, Any]) -> None:
         """One turn, as a worker answers ``passes``."""
@@ -229,7 +223,17 @@ class _Record:
             **timing.model_dump(),
         )
 
-    def compare(self) -> Iterator[Compared]:
+    def measured(self) -> Iterator[Measured]:
+        """A latency for each contestant and case; of one that cannot run here, the reason."""
+        for index, (one, reason) in enumerate(zip(self.contestants, self.reasons, strict=True)):
+            if reason is not None:
+                missing = Unavailable(runtime=one.runtime, device=one.device, reason=reason)
+                yield Measured(contestant=one, latency=missing)
+            else:
+                for case in range(len(self.cases)):
+                    yield Measured(contestant=one, latency=self.latency(index, case))
+
+    def compared(self) -> Iterator[Compared]:
         """The ratios of ``Comparison``."""
         for index, baseline in compared_pairs([self.contestants[index] for index in self.present]):
             for case, inputs in enumerate(self.cases):

@@ -7,6 +7,11 @@ from pydantic import BaseModel, ConfigDict, model_validator
 TaskKind = Literal["single_label", "multi_label", "regression"]
 
 
+def in_words(kind: TaskKind) -> str:
+    """``single-label`` and so on: a kind as sentences spell it; options and files have it as it is."""
+    return kind.replace("_", "-")
+
+
 class Task(BaseModel):
     """The kind of task, its label names in the order of the logits, and whether the input is a pair.
 

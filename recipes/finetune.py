@@ -9,7 +9,7 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from compress.latency import Latency, Unavailable
 from compress.machine import describe_machine
@@ -18,6 +18,7 @@ from encoder.errors import ConfigError, did_you_mean
 from encoder.files import OutputFolder, write_atomic, write_json
 from encoder.metrics import main_metric, metric_names
 from encoder.model_folder import read_config, read_tokenizer, resolve_model
+from encoder.task import in_words
 from recipes.against import find_comparable, score_against
 from recipes.finetune_config import FinetuneConfig
 from recipes.observer import Observer, Recorder, Silent
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from encoder.freezing import Frozen
     from encoder.model import Classifier
     from encoder.tokenizer import Tokenizer
+    from encoder.training import TrainingOutcome
 
 # Within the work folder, all that an interrupted run needs to continue; gone when it is finished.
 TRAINING_FOLDER = "training"
@@ -211,7 +213,7 @@ def _check_task(config: FinetuneConfig, data: "TaskData") -> None:
     names = metric_names(data.task.kind)
     if config.best_metric is not None and config.best_metric not in names:
         raise ConfigError(
-            f"--best-metric {config.best_metric}: a {data.task.kind} task has {', '.join(names)}"
+            f"--best-metric {config.best_metric}: a {in_words(data.task.kind)} task has {', '.join(names)}"
             f"{did_you_mean(config.best_metric, names)}"
         )
 
@@ -251,7 +253,6 @@ def _train(
 ) -> tuple[Splits, TrainingResult]:
     import torch
 
-    from compress.memory import peak_memory_bytes
     from encoder.model import start_at_base_rates_
     from encoder.optimizer import usual_learning_rate
     from encoder.training import TrainingConfig, train_
@@ -287,19 +288,30 @@ def _train(
             f"Stopped after epoch {len(outcome.epochs)}: no better {outcome.best_metric} "
             f"for {config.early_stopping_patience} epochs."
         )
-    training = TrainingResult(
+    return splits, _describe_training(prepared, outcome, precision, rate)
+
+
+def _describe_training(
+    prepared: Prepared, outcome: "TrainingOutcome", precision: Literal["fp32", "bf16"], rate: float
+) -> TrainingResult:
+    import torch
+
+    from compress.memory import peak_memory_bytes
+
+    epochs = (
+        Epoch(
+            epoch=scores.epoch,
+            loss=scores.loss,
+            validation=None if scores.validation is None else without_nan(scores.validation),
+        )
+        for scores in outcome.epochs
+    )
+    return TrainingResult(
         trainable_parameters=prepared.frozen.trainable_parameters,
         total_parameters=prepared.frozen.total_parameters,
         frozen=prepared.frozen.description,
         new_parameters=prepared.model.new_parameters,
-        epochs=tuple(
-            Epoch(
-                epoch=scores.epoch,
-                loss=scores.loss,
-                validation=None if scores.validation is None else without_nan(scores.validation),
-            )
-            for scores in outcome.epochs
-        ),
+        epochs=tuple(epochs),
         best_epoch=outcome.best_epoch,
         best_metric=outcome.best_metric,
         seconds=outcome.seconds,
@@ -312,7 +324,6 @@ def _train(
         threads=torch.get_num_threads(),
         resumed_from_step=outcome.resumed_from_step,
     )
-    return splits, training
 
 
 def _score(prepared: Prepared, splits: Splits, observer: Observer) -> dict[str, Scored]:
