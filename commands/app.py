@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from commands import bench, evaluate, finetune, predict, profile, runs
 from commands.options import option_name, suggest
@@ -32,6 +33,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose usage line shows arguments as their configs spell them.
+
+    To Typer none is required: what is missing is told together with all else that is wrong.
+    """
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """``[OPTIONS] MODEL [TEXT]...``."""
+        arguments: list[Any] = [param for param in self.params if param.param_type_name == "argument"]
+        return ["[OPTIONS]", *(argument.metavar for argument in arguments)]
 
 
 def _show_version(wanted: bool) -> None:
@@ -57,7 +70,7 @@ for _module, _command in (
     (profile, profile.profile),
     (runs, runs.runs),
 ):
-    app.command(epilog=_module.EPILOG)(_command)
+    app.command(cls=Command, epilog=_module.EPILOG)(_command)
 
 
 def main() -> NoReturn:

@@ -97,7 +97,7 @@ def build_config(config: type[Config], given: Mapping[str, Any], file: Path | No
     def call(name: str) -> str:
         if name in from_file and name not in given:
             return f"{file}: {name}"
-        return argument_name(config.model_fields[name]) or option_name(name)
+        return (argument_name(config.model_fields[name]) or option_name(name)).strip("[].")
 
     try:
         made = config(**(from_file | dict(given)))
@@ -115,7 +115,7 @@ def option_name(name: str) -> str:
 
 
 def argument_name(field: FieldInfo) -> str | None:
-    """``MODEL`` where a field is given without an option's name, by its place."""
+    """Where a field is given by its place and not by an option, its name in a usage line: ``MODEL...``."""
     return _extra(field).get("argument")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoder.errors import ConfigError, DataError, did_you_mean
-from encoder.task import Task
+from encoder.task import Task, in_words
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,9 @@ def weighted_score(
     known = metric_names(task.kind)
     if metric not in known:
         hint = did_you_mean(metric, known)
-        raise ConfigError(f"unknown metric {metric!r}{hint}; a {task.kind} task has {', '.join(known)}")
+        raise ConfigError(
+            f"unknown metric {metric!r}{hint}; a {in_words(task.kind)} task has {', '.join(known)}"
+        )
     if len(labels) == 0:
         raise DataError("no rows to score; expected at least one row with a label")
     if len(logits) != len(labels):

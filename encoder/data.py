@@ -19,7 +19,7 @@ from encoder.labels import LabelReading, infer_reading
 from encoder.reading import Table
 from encoder.sources import SPLITS, read_source
 from encoder.splits import Rows, cut_rows, fingerprint, first_by_hash, label_strata, overlap, repeats
-from encoder.task import Task, TaskKind
+from encoder.task import Task, TaskKind, in_words
 
 
 class DataOptions(Strict):
@@ -92,7 +92,7 @@ def read_data(
     """
     options = options or DataOptions()
     if task is not None and options.task not in (None, task.kind):
-        raise ConfigError(f"--task {options.task}: the model was trained for {task.kind}")
+        raise ConfigError(f"--task {options.task}: the model was trained for {in_words(task.kind)}")
     found = read_source(source, encoding=options.encoding, single_split=single_split)
     notes = list(found.notes)
     if task is None and "train" not in found.tables:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoder.errors import DataError, EncError
-from encoder.task import Task, TaskKind
+from encoder.task import Task, TaskKind, in_words
 
 # By task kind; the first one decides which checkpoint is the best.
 METRIC_NAMES: dict[TaskKind, tuple[str, ...]] = {
@@ -117,7 +117,7 @@ def _metric_class(kind: TaskKind) -> Any:
     class TaskMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no types
         def _info(self) -> Any:
             return evaluate.MetricInfo(
-                description=f"Scores of a {kind} task: {', '.join(metric_names(kind))}.",
+                description=f"Scores of a {in_words(kind)} task: {', '.join(metric_names(kind))}.",
                 citation="",
                 features=datasets.Features({"predictions": feature, "references": feature}),
             )

@@ -10,7 +10,7 @@ from compress.uncertainty import McNemar, ScoreDifference, mcnemar, rows_right, 
 from encoder.errors import ConfigError
 from encoder.metrics import LOWER_IS_BETTER, main_metric, score
 from encoder.model_folder import read_task, resolve_model
-from encoder.task import Task
+from encoder.task import Task, in_words
 from recipes.observer import Observer, Silent
 from recipes.result import Against, hash_model, read_result, without_nan
 from recipes.scoring import FineTuned, Scored, look_at, tokenize
@@ -51,7 +51,7 @@ def check_other(source: str, task: Task) -> FineTuned:
         raise ConfigError(f"--against {source}: an encoder without a classifier; there is nothing to compare")
     if not other.has_labels_of(task):
         raise ConfigError(
-            f"--against {source}: a model for another task, {_in_words(other)}; expected {_in_words(task)}"
+            f"--against {source}: a model for another task, {_describe(other)}; expected {_describe(task)}"
         )
     return look_at(source, folder)
 
@@ -122,6 +122,6 @@ def judge(difference: ScoreDifference, test: McNemar | None, source: str) -> str
     return f"{'better' if better else 'worse'} than {source}, more than chance explains on {rows}"
 
 
-def _in_words(task: Task) -> str:
+def _describe(task: Task) -> str:
     labels = f" with {', '.join(task.labels[:6])}{', …' if len(task.labels) > 6 else ''}"
-    return f"{task.kind.replace('_', '-')}{labels if task.labels else ''}"
+    return f"{in_words(task.kind)}{labels if task.labels else ''}"

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from encoder.config import Strict
 from recipes.fields import (
@@ -16,6 +16,7 @@ from recipes.fields import (
     SequenceLengths,
     TextColumn,
     TextPairColumn,
+    column_problems,
     split_at_commas,
 )
 
@@ -29,7 +30,7 @@ class BenchConfig(Strict):
     models: tuple[str, ...] = Field(
         min_length=1,
         description="Fine-tuned models: folders, or model hub names. Several are compared with the first.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
+        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL..."},
     )
     data: str | None = Field(
         default=None,
@@ -80,3 +81,12 @@ class BenchConfig(Strict):
     )
     output: RunOutput = None
     overwrite: Overwrite = False
+
+    @model_validator(mode="after")
+    def _options_fit_together(self) -> "BenchConfig":
+        problems = column_problems(self.text_column, self.text_pair_column, table=self.data)
+        if self.data is None and self.encoding is not None:
+            problems.append(f"`encoding` is {self.encoding!r}, but there is no `data`")
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self

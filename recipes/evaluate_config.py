@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from encoder.config import Strict
 from recipes.fields import (
@@ -19,6 +19,7 @@ from recipes.fields import (
     TextPairColumn,
     Threads,
     ValidationFraction,
+    column_problems,
 )
 
 
@@ -68,3 +69,9 @@ class EvaluateConfig(Strict):
     threads: Threads = None
     output: RunOutput = None
     overwrite: Overwrite = False
+
+    @model_validator(mode="after")
+    def _options_fit_together(self) -> "EvaluateConfig":
+        if problems := column_problems(self.text_column, self.text_pair_column, table=self.data):
+            raise ValueError("\n".join(problems))
+        return self

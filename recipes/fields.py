@@ -98,6 +98,19 @@ MinRuns = Annotated[
     int,
     Field(gt=0, description="Times that each case is run at least.", json_schema_extra=MEASURING),
 ]
+
+
+def column_problems(text: str | None, text_pair: str | None, *, table: str | None) -> list[str]:
+    """What is wrong with ``text_column`` and ``text_pair_column``; ``table`` is what they are columns of."""
+    if text is not None and text == text_pair:
+        return [f"`text_column` and `text_pair_column` are both {text!r}"]
+    if table is not None and not table.lower().endswith(".txt"):
+        return []
+    why = "there is no table" if table is None else f"{table} is no table"
+    columns = {"text_column": text, "text_pair_column": text_pair}
+    return [f"`{name}` is {value!r}, but {why}" for name, value in columns.items() if value is not None]
+
+
 RunOutput = Annotated[
     Path | None,
     Field(

@@ -26,6 +26,7 @@ from recipes.fields import (
     TextPairColumn,
     Threads,
     ValidationFraction,
+    column_problems,
 )
 
 
@@ -217,8 +218,7 @@ class FinetuneConfig(Strict):
             problems.append("`overwrite` starts again and `resume` continues; give one of them")
         if self.label_separator is not None and self.task not in (None, "multi_label"):
             problems.append(f"`label_separator` is for several labels a row, `task` is {self.task}")
-        if self.text_column is not None and self.text_column == self.text_pair_column:
-            problems.append(f"`text_column` and `text_pair_column` are both {self.text_column!r}")
+        problems += column_problems(self.text_column, self.text_pair_column, table=self.data)
         if problems:
             raise ValueError("\n".join(problems))
         return self

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from encoder.errors import ConfigError, DataError
-from encoder.task import Task
+from encoder.task import Task, in_words
 from recipes.observer import Observer, Silent
 from recipes.predict_config import PredictConfig
 from recipes.result import Encoded
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 512
 LINES_SUFFIX = ".txt"
+THRESHOLD = 0.5
 
 Row = tuple[str, str | None]
 
@@ -68,6 +69,11 @@ def predict(
     found = find_fine_tuned(config.model, config.max_length)
     folder, tokenizer, own_task = found.folder, found.tokenizer, found.task
     max_length = found.max_length
+    if config.threshold is not None and own_task.kind != "multi_label":
+        raise ConfigError(
+            f"--threshold {config.threshold}: {config.model} is a {in_words(own_task.kind)} model; only of "
+            "several labels are those above a threshold given"
+        )
     pair = config.pair or own_task.pair
     if config.texts:
         rows = _rows_of_texts(config.texts, pair)
@@ -75,11 +81,10 @@ def predict(
         rows = _rows_of_lines(lines, "stdin", pair, config.encoding)
     else:
         rows = _rows_of_file(config.input, pair, config, observer)
+    threshold = THRESHOLD if config.threshold is None else config.threshold
     model = load_classifier(folder).to(device)
     task = model.task.model_copy(update={"pair": pair})
-    return Predictions(
-        task, _predict_chunks(rows, model, tokenizer, max_length, device, config.threshold, observer)
-    )
+    return Predictions(task, _predict_chunks(rows, model, tokenizer, max_length, device, threshold, observer))
 
 
 def _predict_chunks(

@@ -5,7 +5,16 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from encoder.config import Strict
-from recipes.fields import MODEL_AND_DATA, OUTPUT, Device, Encoding, TextColumn, TextPairColumn, Threads
+from recipes.fields import (
+    MODEL_AND_DATA,
+    OUTPUT,
+    Device,
+    Encoding,
+    TextColumn,
+    TextPairColumn,
+    Threads,
+    column_problems,
+)
 
 
 class PredictConfig(Strict):
@@ -35,11 +44,11 @@ class PredictConfig(Strict):
     text_column: TextColumn = None
     text_pair_column: TextPairColumn = None
     encoding: Encoding = None
-    threshold: float = Field(
-        default=0.5,
+    threshold: float | None = Field(
+        default=None,
         ge=0,
         lt=1,
-        description="With several labels a row, those of a higher probability are given.",
+        description="With several labels a row, those of a higher probability are given; otherwise 0.5.",
         json_schema_extra=OUTPUT,
     )
     max_length: int | None = Field(
@@ -52,7 +61,14 @@ class PredictConfig(Strict):
     threads: Threads = None
 
     @model_validator(mode="after")
-    def _texts_come_from_one_place(self) -> "PredictConfig":
+    def _options_fit_together(self) -> "PredictConfig":
+        problems = []
         if self.texts and self.input is not None:
-            raise ValueError(f"texts were given and `input` {self.input} too; give one of them")
+            problems.append(f"texts were given and `input` {self.input} too; give one of them")
+        table = None if self.input is None else str(self.input)
+        problems += column_problems(self.text_column, self.text_pair_column, table=table)
+        if self.texts and self.encoding is not None:
+            problems.append(f"`encoding` is {self.encoding!r}, but there is no file")
+        if problems:
+            raise ValueError("\n".join(problems))
         return self

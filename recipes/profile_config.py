@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from encoder.config import Strict
 from recipes.fields import (
@@ -16,6 +16,7 @@ from recipes.fields import (
     SequenceLengths,
     TextColumn,
     TextPairColumn,
+    column_problems,
 )
 
 
@@ -61,3 +62,12 @@ class ProfileConfig(Strict):
     )
     output: RunOutput = None
     overwrite: Overwrite = False
+
+    @model_validator(mode="after")
+    def _options_fit_together(self) -> "ProfileConfig":
+        problems = column_problems(self.text_column, self.text_pair_column, table=self.data)
+        if self.data is None and self.encoding is not None:
+            problems.append(f"`encoding` is {self.encoding!r}, but there is no `data`")
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self

@@ -1,6 +1,7 @@
 """Claims about the command as a process: what it imports, where it writes, how it ends."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -44,6 +45,22 @@ def test_help_takes_less_than_half_a_second_of_work():
         return after.children_user + after.children_system - before.children_user - before.children_system
 
     assert min(seconds() for _ in range(5)) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("finetune", "[OPTIONS]"),
+        ("evaluate", "[OPTIONS] MODEL"),
+        ("predict", "[OPTIONS] MODEL [TEXT]..."),
+        ("bench", "[OPTIONS] MODEL..."),
+        ("profile", "[OPTIONS] MODEL"),
+        ("runs", "[OPTIONS] [DIR]"),
+    ],
+)
+def test_usage_has_brackets_around_what_may_be_left_out(command, usage, capsys):
+    assert run([command, "--help"]) == 0
+    assert f"Usage: enc {command} {usage}\n" in re.sub(" +\n", "\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,38 @@ def test_options_that_do_not_fit_together_are_refused(given, message):
         build_config(FinetuneConfig, NEEDED | given)
 
 
+@pytest.mark.parametrize(
+    ("config", "given", "message"),
+    [
+        (PredictConfig, {"texts": ["a"], "text_column": "a"}, "--text-column is 'a', but there is no table"),
+        (PredictConfig, {"text_pair_column": "a"}, "--text-pair-column is 'a', but there is no table"),
+        (
+            PredictConfig,
+            {"input": "x.txt", "text_column": "a"},
+            "--text-column is 'a', but x.txt is no table",
+        ),
+        (
+            PredictConfig,
+            {"texts": ["a"], "encoding": "cp1252"},
+            "--encoding is 'cp1252', but there is no file",
+        ),
+        (PredictConfig, {"texts": ["a"], "input": "x.csv"}, "texts were given and --input x.csv too"),
+        (BenchConfig, {"text_column": "a"}, "--text-column is 'a', but there is no table"),
+        (ProfileConfig, {"data": "x.txt", "text_column": "a"}, "but x.txt is no table"),
+        (ProfileConfig, {"encoding": "cp1252"}, "--encoding is 'cp1252', but there is no --data"),
+        (
+            EvaluateConfig,
+            {"data": "d", "text_column": "a", "text_pair_column": "a"},
+            "--text-column and --text-pair-column are both 'a'",
+        ),
+    ],
+)
+def test_options_without_effect_are_refused(config, given, message):
+    named = {"models": ["m"]} if config is BenchConfig else {"model": "m"}
+    with pytest.raises(ConfigError, match=message):
+        build_config(config, named | given)
+
+
 def test_other_tools_names_are_answered_with_ours(tmp_path):
     file = tmp_path / "train.toml"
     file.write_text("lr = 1e-5\nnum_train_epochs = 3\nmax_seq_length = 128\n")

@@ -57,7 +57,7 @@ def test_the_correlation_of_a_constant_is_not_defined() -> None:
 def test_a_metric_of_another_task_is_refused_by_name() -> None:
     logits, labels = make_rows("single_label")
     with pytest.raises(
-        ConfigError, match=r"unknown metric 'micro_f1'; did you mean 'macro_f1'.*single_label"
+        ConfigError, match=r"unknown metric 'micro_f1'; did you mean 'macro_f1'.*single-label"
     ):
         weighted_score(make_task("single_label"), "micro_f1", logits, labels)
 

@@ -210,7 +210,7 @@ def test_overwrite_replaces_the_old_folder_only_when_the_run_is_finished(options
         ({"train_last": 9}, ConfigError, "--train-last 9: .* has 3 layers"),
         ({"freeze": ("encodr.*",)}, ConfigError, r"--freeze 'encodr.\*' matches no parameter"),
         ({"max_length": 65}, ConfigError, "--max-length 65: .* holds 64 tokens at most"),
-        ({"best_metric": "acuracy"}, ConfigError, "did you mean 'accuracy'"),
+        ({"best_metric": "acuracy"}, ConfigError, r"a single-label task has .*did you mean 'accuracy'"),
         ({"label_column": "lable"}, DataError, "lable"),
         ({"data": "no-such-file.csv"}, DataError, "no-such-file.csv: no such file"),
         ({"model": "./no-such-folder"}, CheckpointError, "./no-such-folder: no such folder"),

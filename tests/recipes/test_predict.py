@@ -4,13 +4,15 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+import torch
 
 import recipes.predict
-from encoder.checkpoint import load_classifier
+from encoder.checkpoint import load_classifier, save_classifier
 from encoder.errors import ConfigError, DataError
 from encoder.metrics import activate
 from encoder.model_folder import read_tokenizer
 from encoder.prediction import predict_logits
+from encoder.task import Task
 from recipes.predict import predict
 from recipes.predict_config import PredictConfig
 
@@ -77,6 +79,23 @@ def test_table_that_is_wrong_says_so_before_anything_is_predicted(finetuned, tmp
 def test_file_that_is_not_there_says_so(finetuned):
     with pytest.raises(DataError, match=r"--input nowhere.txt: cannot be read: No such file"):
         predict(PredictConfig(model=finetuned.output, input=Path("nowhere.txt")))
+
+
+@pytest.mark.parametrize(("threshold", "labels"), [(None, 2), (0.0, 3), (0.999, 0)])
+def test_labels_above_the_threshold_are_given(tiny_model, tmp_path, threshold, labels):
+    model = load_classifier(tiny_model, task=Task(kind="multi_label", labels=("a", "b", "c")))
+    torch.nn.init.zeros_(model.classifier.output.weight)
+    with torch.no_grad():
+        model.classifier.output.bias.copy_(torch.tensor([1.0, -1.0, 2.0]))
+    save_classifier(model, read_tokenizer(tiny_model), tmp_path / "model")
+    (one,) = rows_of(PredictConfig(model=str(tmp_path / "model"), texts=("good",), threshold=threshold))
+    assert one.labels == ("c", "a", "b")[:labels]
+
+
+def test_threshold_of_a_model_that_has_none_is_refused(finetuned):
+    message = f"--threshold 0.7: {finetuned.output} is a single-label model; only of several labels"
+    with pytest.raises(ConfigError, match=message):
+        predict(PredictConfig(model=finetuned.output, texts=("good",), threshold=0.7))
 
 
 def test_odd_number_of_texts_for_pairs_is_refused(finetuned):
