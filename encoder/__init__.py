@@ -11,5 +11,6 @@ The data: ``data`` (``read_data``: a source → splits, task, report), on top of
 ``texts`` (without labels, for prediction); ``task`` and ``rows`` (what training sees of it all).
 
 Training: ``training``, ``training_state`` (resuming), ``optimizer``, ``losses``, ``freezing``,
-``compact_vocabulary``; then ``prediction`` and ``metrics``. What can go wrong is in ``errors``.
+``frozen_prefix`` and ``activations`` (what is frozen is computed once), ``compact_vocabulary``; then
+``prediction`` and ``metrics``. What can go wrong is in ``errors``.
 """

@@ -13,22 +13,42 @@ from encoder.rows import TokenizedRows
 
 
 @dataclass(frozen=True)
+class Computed:
+    """What the bottom ``depth`` layers made of a batch: ``hidden`` [N, D], at depth 0 the embeddings."""
+
+    depth: int
+    hidden: Tensor
+
+    def to(self, device: torch.device | str) -> "Computed":
+        """The same on ``device``."""
+        hidden = self.hidden if torch.device(device).type == "cpu" else self.hidden.pin_memory()
+        return Computed(self.depth, hidden.to(device, non_blocking=True))
+
+
+@dataclass(frozen=True)
 class Batch:
-    """B rows, packed: ``input_ids`` and ``token_type_ids`` int64 [N], ``labels`` as in ``TokenizedRows``."""
+    """B rows, packed: ``input_ids`` and ``token_type_ids`` int64 [N], ``labels`` as in ``TokenizedRows``.
+
+    With ``computed`` an encoder goes on from there; ``packing`` is then that of ``computed.hidden``.
+    """
 
     input_ids: Tensor
     token_type_ids: Tensor
     packing: Packing
     labels: Tensor | None = None
+    computed: Computed | None = None
 
     @classmethod
     def from_rows(cls, rows: TokenizedRows) -> "Batch":
         """All of ``rows`` as one batch."""
+        known = rows.activations
+        lengths = rows.lengths if known is None else known.lengths
         return cls(
             input_ids=torch.from_numpy(rows.input_ids.astype(np.int64)),
             token_type_ids=torch.from_numpy(rows.token_type_ids.astype(np.int64)),
-            packing=Packing.from_lengths(torch.from_numpy(rows.lengths)),
+            packing=Packing.from_lengths(torch.from_numpy(lengths)),
             labels=None if rows.labels is None else torch.from_numpy(rows.labels),
+            computed=None if known is None else Computed(known.depth, known.read()),
         )
 
     @classmethod
@@ -57,6 +77,7 @@ class Batch:
             self.token_type_ids.to(device, non_blocking=True),
             self.packing.to(device),
             None if self.labels is None else self.labels.to(device, non_blocking=True),
+            None if self.computed is None else self.computed.to(device),
         )
 
 
@@ -78,3 +99,15 @@ def length_sorted_batches(
     """Row indices of each batch with the longest rows first: the first batch needs the most memory."""
     order = np.argsort(-np.asarray(lengths), kind="stable")
     return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+
+
+def batches_of_tokens(lengths: NDArray[np.int64], num_tokens: int) -> list[NDArray[np.int64]]:
+    """Row indices of batches with at most ``num_tokens`` tokens each, or one row; the longest rows first."""
+    order = np.argsort(-lengths, kind="stable")
+    batches, start, tokens = [], 0, 0
+    for place, row in enumerate(order):
+        if place > start and tokens + lengths[row] > num_tokens:
+            batches.append(order[start:place])
+            start, tokens = place, 0
+        tokens += lengths[row]
+    return [*batches, order[start:]] if len(order) else []

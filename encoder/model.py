@@ -72,14 +72,25 @@ class Encoder(nn.Module):
         pre_norm = config.norm == "pre"
         self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if pre_norm else None
 
+    def embed(self, batch: Batch) -> Tensor:
+        """What the layers start from, [N, D]: the embeddings, or what is computed already."""
+        if batch.computed is not None:
+            return batch.computed.hidden
+        x: Tensor = self.embeddings(batch.input_ids, batch.token_type_ids, batch.packing.positions)
+        return x
+
     def forward(
         self, batch: Batch, *, output_hidden_states: bool = False, output_attentions: bool = False
     ) -> EncoderOutput:
-        """Encode the N tokens of a batch; see ``EncoderOutput`` for the shapes."""
+        """Encode the N tokens of a batch; see ``EncoderOutput`` for the shapes.
+
+        A batch that holds what the bottom layers computed goes on from there, and has the hidden states and
+        attentions of the other layers only.
+        """
         packing = batch.packing
-        x = self.embeddings(batch.input_ids, batch.token_type_ids, packing.positions)  # [N, D]
+        x = self.embed(batch)  # [N, D]
         hidden_states, attentions = [x], []
-        for layer in self.layers:
+        for layer in list(self.layers)[0 if batch.computed is None else batch.computed.depth :]:
             x, weights = layer(x, packing, need_weights=output_attentions)
             if output_hidden_states:
                 hidden_states.append(x)

@@ -20,6 +20,7 @@ from encoder.compact_vocabulary import compact_vocabulary_
 from encoder.config import Strict
 from encoder.errors import EncError
 from encoder.freezing import trainable, training_mode_
+from encoder.frozen_prefix import frozen_depth
 from encoder.losses import balanced_weights, loss_weight, summed_loss
 from encoder.metrics import is_better, main_metric, score
 from encoder.model import Classifier
@@ -97,10 +98,15 @@ def train_(
 ) -> TrainingOutcome:
     """Train ``model`` in place and leave it on ``device`` in evaluation mode with the best epoch's weights.
 
-    What is frozen beforehand stays bit-identical. Without ``validation`` the last epoch counts as best. A
-    state in ``work_folder`` is continued if ``resume``; a run killed at any moment continues to the same
-    result (same machine and number of threads). Errors: EncError when the loss is not finite.
+    What is frozen beforehand stays bit-identical. Rows may hold what it makes of them
+    (``encoder.frozen_prefix``); the result is the same to rounding, dropout included. Without ``validation``
+    the last epoch counts as best. A state in ``work_folder`` is continued if ``resume``; a run killed at any
+    moment continues to the same result (same machine and number of threads). Errors: EncError when the loss
+    is not finite.
     """
+    for rows in (train, validation):
+        if rows is not None and rows.activations and rows.activations.depth > frozen_depth(model):
+            raise ValueError("rows hold what layers made of them that are to be trained")
     cuda = [torch.cuda.current_device()] if torch.device(device).type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
         torch.manual_seed(config.seed)

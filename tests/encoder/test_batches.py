@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from encoder.batches import Batch, length_sorted_batches, shuffled_batches
+from encoder.batches import Batch, batches_of_tokens, length_sorted_batches, shuffled_batches
 from encoder.packing import Packing
 
 
@@ -58,3 +58,13 @@ def test_a_batch_holds_what_its_rows_hold(make_rows) -> None:
     assert batch.input_ids.tolist() == rows.input_ids.tolist()
     assert batch.labels is not None and batch.labels.dtype == torch.int64
     assert batch.packing.lengths.tolist() == [3, 2]
+
+
+def test_batches_of_tokens_hold_every_row_once_and_no_more_than_so_many_tokens() -> None:
+    lengths = np.random.default_rng(0).integers(0, 60, 301)
+    lengths[7] = 500
+    batches = batches_of_tokens(lengths, 100)
+    assert sorted(np.concatenate(batches)) == list(range(301))
+    assert list(batches[0]) == [7]  # alone, as it is longer than that
+    assert all(50 < lengths[rows].sum() <= 100 for rows in batches[1:-1])
+    assert batches_of_tokens(lengths[:0], 100) == []

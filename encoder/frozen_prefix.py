@@ -1,0 +1,123 @@
+"""A frozen prefix is computed once: the embeddings and the bottom layers, where they do not train.
+
+Dropout is off in what is frozen, so a row's activations above it are the same in every epoch. They are
+computed once and stored; training goes on from there (as in AutoFreeze, Liu et al. 2021, arXiv 2102.01386).
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from encoder.activations import Activations, InFile, InMemory, Store
+from encoder.batches import Batch, batches_of_tokens
+from encoder.model import Classifier
+from encoder.prediction import Precision, autocast
+from encoder.rows import TokenizedRows, offsets_of
+
+# Enough for matrix products at full speed, and little beside what a training step holds in memory.
+BATCH_TOKENS = 4096
+
+
+def frozen_depth(model: Classifier) -> int:
+    """How many layers, from the bottom, never change; 0 as well where the embeddings do."""
+    depth = 0
+    for part in (model.encoder.embeddings, *model.encoder.layers):
+        if any(parameter.requires_grad for parameter in part.parameters()):
+            break
+        depth += 1
+    return max(0, depth - 1)
+
+
+def stored_bytes(rows: TokenizedRows, *, depth: int, num_layers: int, hidden_size: int) -> int:
+    """What the activations of ``rows`` above ``depth`` layers take in float32; none are kept at depth 0."""
+    if depth == 0:
+        return 0
+    return 4 * hidden_size * (len(rows) if depth == num_layers else int(rows.offsets[-1]))
+
+
+class FrozenPrefix:
+    """``rows`` with what a model's bottom ``depth`` layers make of them, at one depth at a time.
+
+    Values are stored as they are computed in ``precision`` (float32 as a rule), so that going on from them is
+    what one pass computes; in files in ``folder`` or, where that is ``None``, in memory. They depend on the
+    layers and the rows alone, not on the depths that were visited before. Above the last layer only each
+    row's first token is kept: a classifier looks at no other.
+    """
+
+    def __init__(
+        self, rows: TokenizedRows, *, precision: Precision, device: str = "cpu", folder: Path | None = None
+    ) -> None:
+        self.rows = replace(rows, activations=None)
+        self.depth = 0
+        self._precision, self._device, self._folder = precision, device, folder
+
+    def __enter__(self) -> "FrozenPrefix":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Back to depth 0, where nothing is stored."""
+        if self.rows.activations is not None:
+            self.rows.activations.store.close()
+        self.rows = replace(self.rows, activations=None)
+        self.depth = 0
+
+    def go_to(self, model: Classifier, depth: int, on_rows: Callable[[int], None] | None = None) -> None:
+        """Let ``rows`` hold what the bottom ``depth`` layers of ``model`` make of them.
+
+        Upwards only the layers between are computed; downwards it begins at the embeddings again. ``model``
+        is moved to the device and left in evaluation mode; its layers below ``depth`` have to be the same at
+        every call. ``on_rows`` is told how many rows each batch added.
+        """
+        if depth < self.depth:
+            self.close()
+        if depth == self.depth:
+            return
+        try:
+            self._advance(model, depth, on_rows or (lambda count: None))
+        except BaseException:  # what is stored is of two depths
+            self.close()
+            raise
+
+    def _advance(self, model: Classifier, depth: int, on_rows: Callable[[int], None]) -> None:
+        layers = list(model.encoder.layers)
+        only_first = depth == len(layers)
+        lengths = np.minimum(self.rows.lengths, 1) if only_first else self.rows.lengths
+        offsets = offsets_of(lengths)
+        before = self.rows.activations
+        store: Store | None = None if before is None or only_first else before.store
+        model.to(self._device).eval()
+        try:
+            with torch.no_grad(), autocast(self._device, self._precision):
+                for index in batches_of_tokens(self.rows.lengths, BATCH_TOKENS):
+                    batch = Batch.from_rows(self.rows.select(index)).to(self._device)
+                    x = model.encoder.embed(batch)
+                    for layer in layers[self.depth : depth]:
+                        x, _ = layer(x, batch.packing)
+                    if only_first:
+                        x = batch.packing.first(x)[batch.packing.lengths > 0]
+                    if store is None:
+                        store = self._make_store(int(offsets[-1]), x)
+                    store.write(offsets[:-1][index], lengths[index], x.to("cpu", store.dtype))
+                    on_rows(len(index))
+        except BaseException:
+            if store is not None:
+                store.close()
+            raise
+        if before is not None and before.store is not store:
+            before.store.close()
+        if store is not None:
+            self.rows = replace(self.rows, activations=Activations(depth, offsets, store))
+        self.depth = depth
+
+    def _make_store(self, num_tokens: int, like: torch.Tensor) -> Store:
+        """Room for ``num_tokens`` vectors such as those in ``like``."""
+        width = like.shape[1]
+        if self._folder is None:
+            return InMemory(torch.empty(num_tokens, width, dtype=like.dtype))
+        return InFile(num_tokens, width, like.dtype, self._folder)
