@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticUndefined
 
 from encoder.errors import ConfigError, did_you_mean
+from recipes.fields import PANELS
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -75,7 +76,9 @@ def with_options(config: type[BaseModel]) -> Callable[[Callable[..., None]], Cal
             function({name: value for name, value in typed.items() if value not in (None, [])}, **values)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        fields = [_parameter(name, field) for name, field in config.model_fields.items()]
+        fields = [
+            _parameter(name, field) for name, field in sorted(config.model_fields.items(), key=_panel_place)
+        ]
         parameters = fields + [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
         command.__name__ = function.__name__
         command.__doc__ = function.__doc__
@@ -175,6 +178,11 @@ def _kind(field: FieldInfo) -> Any:
 
 def _extra(field: FieldInfo) -> dict[str, Any]:
     return dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
+
+
+def _panel_place(named: tuple[str, FieldInfo]) -> int:
+    """Where the panel of a field comes, so that a config may extend another with panels between its own."""
+    return PANELS.index(_extra(named[1])["panel"])
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:

@@ -202,6 +202,8 @@ def _training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
         f"{duration(training.seconds)}, {training.rows_per_s:,.0f} rows/s, {training.precision} "
         f"on {training.device} with {count(training.threads, 'thread')}",
     )
+    if training.frozen_seconds is not None:
+        yield "frozen layers", f"{duration(training.frozen_seconds)}, computed once, before the training"
     if len(training.epochs) > 1:
         yield (
             "kept",

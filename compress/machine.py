@@ -79,7 +79,7 @@ def describe_machine() -> Machine:
         architecture=platform.machine() or UNKNOWN,
         physical_cores=usable_physical_cores(),
         logical_cpus=len(_usable_cpus()),
-        memory_bytes=_memory_bytes(),
+        memory_bytes=memory_bytes(),
         gpus=list_gpus(),
         operating_system=platform.platform() or UNKNOWN,
         python=platform.python_version(),
@@ -230,7 +230,8 @@ def _cpu_quota(root: Path) -> float | None:
     return min(quotas, default=None)
 
 
-def _memory_bytes(root: Path = Path("/")) -> int | None:
+def memory_bytes(root: Path = Path("/")) -> int | None:
+    """The memory of this machine, or of the container if that has less; ``None`` if nothing tells."""
     sizes = []
     try:
         import psutil

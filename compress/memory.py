@@ -1,14 +1,25 @@
-"""How much memory this process needed, at most, for a stretch of its work."""
+"""How much memory this process needed, at most, for a stretch of its work; and how much there is left."""
 
+import ctypes
+import gc
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+from compress.machine import memory_bytes
 
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _STATUS = Path("/proc/self/status")
 
 
 def reset_peak_memory() -> bool:
-    """Let the peak start anew from what is in use now; False where the system keeps one peak a process."""
+    """Let the peak start anew from what is in use now; False where the system keeps one peak a process.
+
+    What was freed is given back to the system before, as far as the C library can: it would count as used.
+    """
+    gc.collect()
+    with suppress(AttributeError, OSError, TypeError):  # another C library than glibc
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         _CLEAR_REFS.write_text("5")
     except OSError:
@@ -32,3 +43,14 @@ def peak_memory_bytes() -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def available_memory_bytes() -> int:
+    """What this process may still take without swapping: of the machine, and of its container."""
+    import psutil
+
+    limit = memory_bytes()
+    available = int(psutil.virtual_memory().available)
+    if limit is None:
+        return available
+    return max(0, min(available, limit - int(psutil.Process().memory_info().rss)))

@@ -2,7 +2,9 @@
 
 Each command has its recipe, and each recipe its config: ``finetune`` and ``finetune_config``, ``evaluate``
 and ``evaluate_config``, and so on: ``predict``, ``bench`` (how fast), ``profile`` (where the time goes),
-``runs`` (all that was done so far). ``fields`` holds the options they share.
+``runs`` (all that was done so far). ``fields`` holds options that several share, ``training_options`` those
+of every command that trains: what it starts from is in ``training_inputs``, what comes of it in ``trained``,
+``resuming`` lets it survive, ``frozen_storage`` finds room for what frozen layers computed.
 
 ``result`` is the run.json of a model that was made or scored, ``measurements`` that of one that was measured;
 ``ledger`` reads both. ``observer`` is how a recipe tells what it is doing. ``scoring`` turns rows into scores

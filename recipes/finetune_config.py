@@ -1,72 +1,13 @@
-"""The options of a fine-tuning run: `enc finetune` makes its command line of them, a TOML file gives them.
+"""The options of a fine-tuning run: `enc finetune` makes its command line of them, a TOML file gives them."""
 
-Field names are the keys of the TOML file; with dashes they are the options of the command. Descriptions are
-the help texts, ``panel`` the group an option is shown in.
-"""
+from pydantic import Field
 
-from pathlib import Path
-from typing import Literal
-
-from pydantic import Field, model_validator
-
-from encoder.config import Strict
-from encoder.task import TaskKind
-from recipes.fields import (
-    FREEZING,
-    MODEL_AND_DATA,
-    OUTPUT,
-    READING,
-    TRAINING,
-    Device,
-    Encoding,
-    LabelColumn,
-    LabelSeparator,
-    LabelVariants,
-    TextColumn,
-    TextPairColumn,
-    Threads,
-    ValidationFraction,
-    column_problems,
-)
+from recipes.fields import FREEZING
+from recipes.training_options import TrainingOptions
 
 
-class FinetuneConfig(Strict):
-    """All options of a fine-tuning run. Paths are relative to the working directory."""
-
-    model: str = Field(
-        min_length=1,
-        description="The encoder to start from: a folder, a model hub name, or minilm-l6, which is built in.",
-        json_schema_extra=MODEL_AND_DATA,
-    )
-    data: str = Field(
-        min_length=1,
-        description="What to learn from: a CSV, TSV, JSONL or Parquet file, a folder of "
-        "train/validation/test files, a data set hub name, or bbc-news, which is built in.",
-        json_schema_extra=MODEL_AND_DATA,
-    )
-    output: Path = Field(
-        description="The folder to make. It appears only when the run is complete.",
-        json_schema_extra=MODEL_AND_DATA,
-    )
-
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
-    label_separator: LabelSeparator = None
-    label_variants: LabelVariants = "refuse"
-    task: TaskKind | None = Field(
-        default=None,
-        description="What to learn; otherwise inferred from the labels, and said.",
-        json_schema_extra=READING,
-    )
-    encoding: Encoding = None
-    validation_fraction: ValidationFraction = 0.1
-    train_rows: int | None = Field(
-        default=None,
-        gt=0,
-        description="Train on this many rows only, chosen by their content, always the same.",
-        json_schema_extra=READING,
-    )
+class FinetuneConfig(TrainingOptions):
+    """All options of a fine-tuning run."""
 
     freeze_layers: int = Field(
         default=0,
@@ -97,114 +38,8 @@ class FinetuneConfig(Strict):
         json_schema_extra=FREEZING,
     )
 
-    num_epochs: int = Field(
-        default=3, gt=0, description="How often every training row is seen.", json_schema_extra=TRAINING
-    )
-    batch_size: int = Field(default=32, gt=0, description="Rows in a batch.", json_schema_extra=TRAINING)
-    accumulation_steps: int = Field(
-        default=1,
-        gt=0,
-        description="Batches whose gradients are added up before a step.",
-        json_schema_extra=TRAINING,
-    )
-    learning_rate: float | None = Field(
-        default=None,
-        gt=0,
-        le=1,
-        description="The highest learning rate, of the classifier; otherwise by the width of the model: "
-        "2e-4 for a hidden size of 384, 1e-4 for 768.",
-        json_schema_extra=TRAINING,
-    )
-    schedule: Literal["linear", "cosine", "constant"] = Field(
-        default="linear",
-        description="How the learning rate goes down after the warm-up.",
-        json_schema_extra=TRAINING,
-    )
-    warmup_ratio: float = Field(
-        default=0.1,
-        ge=0,
-        le=1,
-        description="The share of all steps in which the learning rate goes up.",
-        json_schema_extra=TRAINING,
-    )
-    layer_decay: float = Field(
-        default=0.9,
-        gt=0,
-        le=1,
-        description="Each layer learns at this multiple of the rate of the layer above it.",
-        json_schema_extra=TRAINING,
-    )
-    weight_decay: float = Field(
-        default=0.01, ge=0, description="AdamW's weight decay.", json_schema_extra=TRAINING
-    )
-    max_grad_norm: float = Field(
-        default=1.0,
-        gt=0,
-        description="Gradients longer than this are shortened to it.",
-        json_schema_extra=TRAINING,
-    )
-    label_smoothing: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="The share of the target that is spread over all labels.",
-        json_schema_extra=TRAINING,
-    )
-    class_weights: Literal["none", "balanced"] = Field(
-        default="none",
-        description="balanced: all rows of a rare class count as much as all of a frequent one.",
-        json_schema_extra=TRAINING,
-    )
-    max_length: int | None = Field(
-        default=None,
-        ge=4,
-        description="Tokens after which a text is cut; otherwise where the model ends.",
-        json_schema_extra=TRAINING,
-    )
-    early_stopping_patience: int | None = Field(
-        default=None,
-        gt=0,
-        description="Stop after this many epochs without a better validation score.",
-        json_schema_extra=TRAINING,
-    )
-    best_metric: str | None = Field(
-        default=None,
-        description="The validation score that decides which epoch is kept; otherwise the task's own.",
-        json_schema_extra=TRAINING,
-    )
-    precision: Literal["auto", "fp32", "bf16"] = Field(
-        default="auto",
-        description="What matrix products are computed in; auto: bf16 where the machine has it.",
-        json_schema_extra=TRAINING,
-    )
-    seed: int = Field(
-        default=0,
-        ge=0,
-        lt=2**32,
-        description="Decides everything that is random.",
-        json_schema_extra=TRAINING,
-    )
-
-    device: Device = "auto"
-    threads: Threads = None
-    latency: bool = Field(
-        default=True,
-        description="Measure how long the finished model takes for one row and for 32.",
-        json_schema_extra=OUTPUT,
-    )
-    overwrite: bool = Field(
-        default=False,
-        description="Replace the output folder if it exists.",
-        json_schema_extra=OUTPUT,
-    )
-    resume: bool = Field(
-        default=False,
-        description="Continue a run of the same options that was interrupted.",
-        json_schema_extra=OUTPUT,
-    )
-
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "FinetuneConfig":
+    def problems(self) -> list[str]:
+        """See ``TrainingOptions``."""
         ways = {
             "freeze_layers": self.freeze_layers > 0,
             "train_last": self.train_last is not None,
@@ -214,11 +49,4 @@ class FinetuneConfig(Strict):
         problems = []
         if len(given) > 1:
             problems.append(f"`{given[0]}` and `{given[1]}` both say which layers to train; give one of them")
-        if self.overwrite and self.resume:
-            problems.append("`overwrite` starts again and `resume` continues; give one of them")
-        if self.label_separator is not None and self.task not in (None, "multi_label"):
-            problems.append(f"`label_separator` is for several labels a row, `task` is {self.task}")
-        problems += column_problems(self.text_column, self.text_pair_column, table=self.data)
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return problems + super().problems()

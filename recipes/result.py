@@ -89,7 +89,11 @@ class Epoch(Part):
 
 
 class TrainingResult(Part):
-    """How training went. ``precision`` is what was computed in; ``best_epoch`` is the one that was kept."""
+    """How training went. ``precision`` is what was computed in; ``best_epoch`` is the one that was kept.
+
+    ``frozen_seconds`` is what computing the frozen layers took, once and before the updates that ``seconds``
+    counts; ``None`` where they were computed at every update, or nothing was frozen.
+    """
 
     trainable_parameters: int
     total_parameters: int
@@ -99,6 +103,7 @@ class TrainingResult(Part):
     best_epoch: int
     best_metric: str
     seconds: float
+    frozen_seconds: float | None = None
     rows_per_s: float
     peak_memory_bytes: int | None
     device_memory_bytes: int | None

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,47 @@ def test_frozen_parameters_are_bit_identical_in_the_saved_folder(options, tiny_m
     assert "layers 0–1" in result.training.frozen
 
 
+@pytest.mark.parametrize("memory", [None, 0.0])
+def test_frozen_layers_are_computed_once_with_the_same_result(options, tmp_path, memory):
+    """Kept in memory, kept on disk, computed in every epoch: equal to rounding."""
+    frozen = options | {"freeze_layers": 2}
+    plain = finetune(FinetuneConfig(**frozen | {"cache_frozen": False}))
+    kept = finetune(FinetuneConfig(**frozen | {"output": tmp_path / "kept", "cache_memory_gb": memory}))
+    assert kept.scores == plain.scores
+    one, two = (load_file(Path(run.output) / "model.safetensors") for run in (plain, kept))
+    differ = {name for name in one if not torch.allclose(one[name], two[name], atol=1e-4)}
+    assert {name for name in differ if not name.endswith("key.bias")} == set()  # whose gradient is rounding
+    assert (plain.training.frozen_seconds, kept.training.frozen_seconds > 0) == (None, True)
+    where = "of memory." if memory is None else "of disk, beside"
+    assert any("computed once and takes" in note and where in note for note in kept.notes)
+    assert "training" not in {path.name for path in (tmp_path / "kept").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("room", "given", "message"),
+    [
+        ((0, 10**12), None, None),
+        ((10**12, 0), None, None),
+        ((10**5, 10**5), None, r"takes \d+\.\d MB; there are 0\.1 MB on the disk of .*--no-cache-frozen"),
+        ((10**5, 10**12), 1.0, r"--cache-memory-gb 1: what the frozen layers .* 0\.1 MB of memory are free"),
+    ],
+)
+def test_no_room_for_what_frozen_layers_compute_is_told_before_training(
+    options, monkeypatch, room, given, message
+):
+    memory, disk = room
+    monkeypatch.setattr("recipes.frozen_storage.available_memory_bytes", lambda: memory)
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr("recipes.frozen_storage.shutil.disk_usage", lambda path: usage(disk))
+    config = FinetuneConfig(**options | {"freeze_layers": 1, "num_epochs": 1, "cache_memory_gb": given})
+    if message is None:
+        finetune(config)
+        return
+    with pytest.raises(ConfigError, match=message):
+        finetune(config)
+    assert not options["output"].with_name("out.unfinished").exists()
+
+
 def test_model_stored_in_half_precision_is_trained_and_saved_in_float32(options, tiny_model, tmp_path):
     stored = {}
     for name, dtype in (("half", torch.float16), ("full", torch.float32)):
@@ -131,7 +173,14 @@ def test_interrupted_run_continues_to_the_same_weights(options, tmp_path):
 
 @pytest.mark.parametrize(
     "last_thing",
-    ["_score", "_save_and_measure", "describe_model", "write_atomic", "_finish", "OutputFolder.finish"],
+    [
+        "trained.score_split",
+        "trained._save_and_measure",
+        "trained.describe_model",
+        "finetune.write_atomic",
+        "finetune.finish",
+        "resuming.OutputFolder.finish",
+    ],
 )
 def test_run_killed_after_training_continues_without_training_again(
     options, tmp_path, monkeypatch, last_thing
@@ -143,7 +192,7 @@ def test_run_killed_after_training_continues_without_training_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(f"recipes.finetune.{last_thing}", interrupt)
+        patch.setattr(f"recipes.{last_thing}", interrupt)
         finetune(FinetuneConfig(**config))
     assert not config["output"].exists()
 

@@ -1,0 +1,85 @@
+"""Runs that make a folder and survive being killed: claimed, found finished, continued, given their name."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from encoder.errors import ConfigError
+from encoder.files import OutputFolder, write_json
+from recipes.observer import Observer
+from recipes.result import Result, read_result
+from recipes.training_options import TrainingOptions
+
+# Within the work folder, all that an interrupted run needs to continue; gone when it is finished.
+TRAINING_FOLDER = "training"
+# What an interrupted run must have in common with the one that continues it.
+STARTED_FILE = "started.json"
+# Options that change nothing about the model that comes out. The model and the data are compared by content.
+FREE_TO_CHANGE = (
+    *("model", "data", "output", "latency", "overwrite", "resume"),
+    *("threads", "cache_frozen", "cache_memory_gb"),
+)
+
+
+def check_output_folder(config: TrainingOptions, observer: Observer) -> tuple[OutputFolder, Result | None]:
+    """The folder to make; and the result, where ``resume`` finds that all was done before.
+
+    Raises:
+        ConfigError: the folder cannot be made, or is there already.
+    """
+    folder = OutputFolder(config.output, overwrite=config.overwrite, resume=config.resume)
+    if config.resume and (finished := read_result(config.output)) is not None:
+        observer.note(f"{config.output} is finished; there is nothing to resume.")
+        return folder, finished
+    folder.check()
+    finished = read_result(folder.work) if config.resume else None
+    if finished is not None:  # killed while tidying up
+        finish(folder)
+    return folder, finished
+
+
+def claim(
+    folder: OutputFolder, config: TrainingOptions, *, model: str, data: str, free: tuple[str, ...] = ()
+) -> Path:
+    """Make the folder for unfinished work, or check that what is in there was of the same kind.
+
+    ``model`` and ``data`` are hashes of their content; ``free`` are further options that may change.
+
+    Raises:
+        ConfigError: with ``resume``, another model, data set or option; all that differ are named.
+    """
+    this = {
+        "model": model,
+        "data": data,
+        **config.model_dump(mode="json", exclude={*FREE_TO_CHANGE, *free}),
+    }
+    training = folder.work / TRAINING_FOLDER
+    if config.resume and (training / STARTED_FILE).exists():
+        before = json.loads((training / STARTED_FILE).read_bytes())
+        changed = [
+            f"  {name}: {_short(before.get(name))} then, {_short(value)} now"
+            for name, value in this.items()
+            if before.get(name) != value
+        ]
+        if changed:
+            raise ConfigError.from_problems(
+                changed,
+                title=f"{folder.work} was started with other options; --resume continues a run as it was, "
+                "--overwrite starts again:",
+            )
+    folder.open()
+    training.mkdir(exist_ok=True)
+    write_json(training / STARTED_FILE, this)
+    return training
+
+
+def finish(folder: OutputFolder) -> None:
+    """Tidy up the work, which run.json says is complete, and give it its name."""
+    shutil.rmtree(folder.work / TRAINING_FOLDER, ignore_errors=True)
+    folder.finish()
+
+
+def _short(value: Any) -> str:
+    """A value of started.json in an error; of a hash, enough to see that it differs."""
+    return f"{value[:12]}…" if isinstance(value, str) and len(value) == 64 else json.dumps(value)

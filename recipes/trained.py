@@ -1,0 +1,177 @@
+"""A trained model on its way to a result: scored, compared with what it was before, saved, measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compress.latency import Latency, Unavailable
+from compress.machine import describe_machine
+from compress.size import Size
+from encoder.metrics import main_metric
+from recipes.against import score_against
+from recipes.observer import Observer, Recorder
+from recipes.result import (
+    Against,
+    Epoch,
+    ModelResult,
+    Result,
+    TrainingResult,
+    describe_data,
+    describe_model,
+    now,
+    without_nan,
+)
+from recipes.scoring import Scored, Splits, score_split
+from recipes.training_inputs import TrainingInputs
+from recipes.training_options import TrainingOptions
+
+if TYPE_CHECKING:
+    from encoder.freezing import Frozen
+    from encoder.model import Classifier
+    from encoder.training import TrainingConfig, TrainingOutcome
+
+LATENCY_BATCH_SIZES = (1, 32)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is known of a model in ``folder`` after its training."""
+
+    model: ModelResult
+    scored: Mapping[str, Scored]
+    against: Against | None
+    latency: tuple[Latency | Unavailable, ...]
+    size: Size
+
+
+def score_and_save(
+    model: "Classifier",
+    inputs: TrainingInputs,
+    splits: Splits,
+    folder: Path,
+    options: TrainingOptions,
+    observer: Observer,
+    *,
+    chosen_on_validation: bool,
+) -> Trained:
+    """Score ``model`` on validation and test, save it in ``folder`` and measure it there.
+
+    ``chosen_on_validation``: of several models it was the one with the best validation scores, which a
+    comparison on those rows has to say.
+    """
+    device = inputs.start.device
+    scored = {}
+    for name in ("validation", "test"):
+        if name in splits.rows:
+            observer.stage(f"Scoring the {name} rows")
+            scored[name] = score_split(model, splits.rows[name], device=device, observer=observer)
+    against = score_against(inputs.before, inputs.data, scored, device=device, observer=observer)
+    if against is not None and against.split == "validation" and chosen_on_validation:
+        observer.note(
+            f"Without test rows, {against.source} is compared with on those that chose the epoch; that "
+            "favours the new model."
+        )
+    latency, size = _save_and_measure(model, inputs, splits, folder, options, observer)
+    described = describe_model(str(options.output), folder, model, inputs.start.max_length)
+    return Trained(described, scored, against, latency, size)
+
+
+def _save_and_measure(
+    model: "Classifier",
+    inputs: TrainingInputs,
+    splits: Splits,
+    folder: Path,
+    options: TrainingOptions,
+    observer: Observer,
+) -> tuple[tuple[Latency | Unavailable, ...], Size]:
+    from compress.latency import measure_latency
+    from compress.size import measure_size
+    from compress.workload import from_rows
+    from encoder.checkpoint import save_classifier
+
+    save_classifier(model, inputs.start.tokenizer, folder)
+    latency: list[Latency | Unavailable] = []
+    if options.latency:
+        observer.stage("Measuring latency, in a process of its own")
+        rows = next(splits.rows[name] for name in ("test", "validation", "train") if name in splits.rows)
+        latency = measure_latency(
+            folder,
+            from_rows(rows, LATENCY_BATCH_SIZES),
+            devices=("cpu", "cuda"),
+            threads=options.threads,
+            progress=lambda done, total, what: observer.working(done, total),
+        )
+    return tuple(latency), measure_size(model, folder)
+
+
+def describe_training(
+    model: "Classifier", frozen: "Frozen", outcome: "TrainingOutcome", config: "TrainingConfig", device: str
+) -> TrainingResult:
+    """The account of a training that has just ended."""
+    import torch
+
+    from compress.memory import peak_memory_bytes
+
+    epochs = (
+        Epoch(
+            epoch=scores.epoch,
+            loss=scores.loss,
+            validation=None if scores.validation is None else without_nan(scores.validation),
+        )
+        for scores in outcome.epochs
+    )
+    return TrainingResult(
+        trainable_parameters=frozen.trainable_parameters,
+        total_parameters=frozen.total_parameters,
+        frozen=frozen.description,
+        new_parameters=model.new_parameters,
+        epochs=tuple(epochs),
+        best_epoch=outcome.best_epoch,
+        best_metric=outcome.best_metric,
+        seconds=outcome.seconds,
+        rows_per_s=outcome.rows_per_s,
+        peak_memory_bytes=peak_memory_bytes(),
+        device_memory_bytes=torch.cuda.max_memory_allocated() if device == "cuda" else None,
+        precision=config.precision,
+        learning_rate=config.learning_rate,
+        device=device,
+        threads=torch.get_num_threads(),
+        resumed_from_step=outcome.resumed_from_step,
+    )
+
+
+def make_result(
+    command: str,
+    options: TrainingOptions,
+    inputs: TrainingInputs,
+    splits: Splits,
+    training: TrainingResult,
+    trained: Trained,
+    recorder: Recorder,
+    *,
+    seconds: float,
+    **more: Any,
+) -> Result:
+    """The ``Result`` of a run that trained a model; ``more`` are the parts that only some commands have."""
+    return Result(
+        command=command,
+        created=now(),
+        seconds=seconds,
+        output=str(options.output),
+        config=options.model_dump(mode="json"),
+        seed=options.seed,
+        machine=describe_machine(),
+        model=trained.model,
+        parent=inputs.parent,
+        data=describe_data(inputs.data, splits.encoded),
+        training=training,
+        main_metric=main_metric(inputs.data.task),
+        scores={name: one.scores for name, one in trained.scored.items()},
+        intervals={name: one.interval for name, one in trained.scored.items() if one.interval is not None},
+        against=trained.against,
+        latency=trained.latency,
+        size=trained.size,
+        notes=tuple(recorder.notes),
+        **more,
+    )
