@@ -68,11 +68,11 @@ def make_onnx(model: "Classifier") -> "ModelProto":
     exists, first, any_token, key_bias = _read_mask(builder)
     x = _embed(builder, config, exists)
     for index, shape in enumerate(config.layers):
-        x = _layer(builder, config, shape, f"encoder.layers.{index}", x, key_bias)
+        asks = first if index == config.num_hidden_layers - 1 else None  # of the last layer one token is used
+        x = _layer(builder, config, shape, f"encoder.layers.{index}", x, key_bias, asks)
     if config.norm == "pre":
         x = builder.layer_norm("encoder.final_norm", x, config.layer_norm_eps)
-    pooled = builder.add("GatherND", x, first, batch_dims=1)  # [B, D]
-    pooled = builder.add("Mul", pooled, any_token)
+    pooled = builder.add("Mul", builder.add("Squeeze", x, builder.integers(1)), any_token)  # [B, D]
     pooled = builder.linear("classifier.dense", pooled)
     pooled = _CLASSIFIER_ACTIVATIONS[config.classifier.activation](builder, pooled)
     builder.linear("classifier.output", pooled, output=OUTPUT)
@@ -148,6 +148,10 @@ class _Builder:
             self._weights |= {f"{part}.{kind}": array for part, array in zip(parts, arrays, strict=True)}
         return parts
 
+    def take(self, x: str, index: str) -> str:
+        """Of x [B, T, D] the token ``index`` int64 [B, 1] of each row: [B, 1, D]."""
+        return self.add("Unsqueeze", self.add("GatherND", x, index, batch_dims=1), self.integers(1))
+
     def residual(self, x: str, update: str) -> str:
         """x + update, before a norm.
 
@@ -202,12 +206,24 @@ def _embed(builder: _Builder, config: EncoderConfig, exists: str) -> str:
 
 
 def _layer(
-    builder: _Builder, config: EncoderConfig, shape: LayerShape, name: str, x: str, key_bias: str
+    builder: _Builder,
+    config: EncoderConfig,
+    shape: LayerShape,
+    name: str,
+    x: str,
+    key_bias: str,
+    asks: str | None,
 ) -> str:
-    """Attention and feed-forward with their residuals and norms: [B, T, D] → [B, T, D]."""
+    """Attention and feed-forward with their residuals and norms: [B, T, D] → [B, T, D].
+
+    With ``asks`` int64 [B, 1], the index of one token a row, the result is that token's, [B, 1, D].
+    """
     eps, pre_norm = config.layer_norm_eps, config.norm == "pre"
     normed = builder.layer_norm(f"{name}.attention_norm", x, eps) if pre_norm else x
-    x = builder.residual(x, _attention(builder, shape, f"{name}.attention", normed, key_bias))
+    asking = normed
+    if asks is not None:
+        x, asking = builder.take(x, asks), builder.take(normed, asks)
+    x = builder.residual(x, _attention(builder, shape, f"{name}.attention", asking, normed, key_bias))
     if not pre_norm:
         x = builder.layer_norm(f"{name}.attention_norm", x, eps)
     normed = builder.layer_norm(f"{name}.feed_forward_norm", x, eps) if pre_norm else x
@@ -218,22 +234,24 @@ def _layer(
     return x if pre_norm else builder.layer_norm(f"{name}.feed_forward_norm", x, eps)
 
 
-def _attention(builder: _Builder, shape: LayerShape, name: str, x: str, key_bias: str) -> str:
-    """[B, T, D] → [B, T, D], or [D] where no head is left."""
+def _attention(builder: _Builder, shape: LayerShape, name: str, asking: str, x: str, key_bias: str) -> str:
+    """What ``asking`` [B, Q, D] finds in ``x`` [B, T, D]: [B, Q, D], or [D] where no head is left."""
     H, K = shape.num_attention_heads, shape.head_size
     if H == 0:
         return builder.linear(f"{name}.output", x)
     by_head = builder.integers(0, 0, H, K)
     # Three products, though the model has one: cutting the result of one means to copy all of it.
     parts = builder.separate(f"{name}.qkv", [f"{name}.query", f"{name}.key", f"{name}.value"])
-    query, key, value = (builder.add("Reshape", builder.linear(part, x), by_head) for part in parts)
-    # [B, T, H, K] each
-    query = builder.add("Transpose", query, perm=[0, 2, 1, 3])  # [B, H, T, K]
+    query, key, value = (
+        builder.add("Reshape", builder.linear(part, source), by_head)
+        for part, source in zip(parts, (asking, x, x), strict=True)
+    )  # [B, Q, H, K] and twice [B, T, H, K]
+    query = builder.add("Transpose", query, perm=[0, 2, 1, 3])  # [B, H, Q, K]
     key = builder.add("Transpose", key, perm=[0, 2, 3, 1])  # [B, H, K, T]
     value = builder.add("Transpose", value, perm=[0, 2, 1, 3])  # [B, H, T, K]
-    scores = builder.add("MatMul", builder.add("Mul", query, builder.number(K**-0.5)), key)  # [B, H, T, T]
+    scores = builder.add("MatMul", builder.add("Mul", query, builder.number(K**-0.5)), key)  # [B, H, Q, T]
     weights = builder.add("Softmax", builder.add("Add", scores, key_bias), axis=-1)
-    mixed = builder.add("Transpose", builder.add("MatMul", weights, value), perm=[0, 2, 1, 3])  # [B, T, H, K]
+    mixed = builder.add("Transpose", builder.add("MatMul", weights, value), perm=[0, 2, 1, 3])  # [B, Q, H, K]
     return builder.linear(f"{name}.output", builder.add("Reshape", mixed, builder.integers(0, 0, H * K)))
 
 

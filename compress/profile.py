@@ -179,11 +179,13 @@ def overtaking_length(rows: Sequence[ProfileRow]) -> float | None:
 def overtaking_length_by_macs(config: EncoderConfig) -> float | None:
     """The number of tokens at which attention needs as much arithmetic as feed-forward does.
 
-    4·D·W + 2·T·W = 2·D·F, W being all heads' width and F all neurons, over the layers. At least 1;
-    ``None`` for a model without attention.
+    4·D·W + 2·T·W = 2·D·F, W being all heads' width and F all neurons, over the layers that compute every
+    token: all but the last, of which the classifier sees one. At least 1; ``None`` for a model without
+    attention.
     """
-    width = sum(layer.num_attention_heads * layer.head_size for layer in config.layers)
-    neurons = sum(layer.intermediate_size for layer in config.layers)
+    layers = config.layers[:-1] or config.layers
+    width = sum(layer.num_attention_heads * layer.head_size for layer in layers)
+    neurons = sum(layer.intermediate_size for layer in layers)
     if width == 0:
         return None
     return max(1.0, config.hidden_size * (neurons - 2 * width) / width)

@@ -80,17 +80,20 @@ def macs_per_row(config: EncoderConfig, tokens: int, *, num_outputs: int) -> Map
 
     Matrix products only, as is usual (a MAC is two floating-point operations): norms, softmax, activations
     and table look-ups are not counted, nor are biases. With H heads of size K and F neurons a layer has
-    4·T·D·H·K for the projections, 2·T²·H·K for scores and mixing, 2·T·D·F for the feed-forward block; the
-    classifier sees the first token only: D·D + D·C.
+    4·T·D·H·K for the projections, 2·T²·H·K for scores and mixing, 2·T·D·F for the feed-forward block. The
+    classifier sees the first token only, D·D + D·C, so the last layer computes no other: half of its
+    projections (keys and values) stay at T tokens, the rest of it is for one.
     """
     T, D, E = tokens, config.hidden_size, config.embedding_size
     layers: tuple[LayerShape, ...] = config.layers
-    widths = [layer.num_attention_heads * layer.head_size for layer in layers]
+    # For each layer its width H·K, its neurons, and the tokens it computes.
+    shapes = [(layer.num_attention_heads * layer.head_size, layer.intermediate_size, T) for layer in layers]
+    shapes[-1] = (*shapes[-1][:2], 1)
     counts = (
         T * E * D if E != D else 0,
-        sum(4 * T * D * width for width in widths),
-        sum(2 * T * T * width for width in widths),
-        sum(2 * T * D * layer.intermediate_size for layer in layers),
+        sum(2 * (T + asking) * D * width for width, _, asking in shapes),
+        sum(2 * T * asking * width for width, _, asking in shapes),
+        sum(2 * asking * D * neurons for _, neurons, asking in shapes),
         D * D + D * num_outputs,
     )
     return dict(zip(PARTS, counts, strict=True))

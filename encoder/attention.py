@@ -1,20 +1,101 @@
 """Multi-head self-attention over packed rows (Vaswani et al. 2017, section 3.2)."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
+from encoder.autograd import apply
+from encoder.blocks import Blocks, Part
 from encoder.config import LayerShape
-from encoder.dropout import dropout
+from encoder.dropout import draw_kept, dropout
 from encoder.linear import Linear
 from encoder.packing import Packing
 
-# Above this many attention weights (B·H·T·T) their backward pass computes them again instead of keeping them:
-# they grow with T² and would be most of the memory of a training step.
-MAX_KEPT_WEIGHTS = 1 << 24
+# A part of a batch with more attention weights than this (blocks · H · width²) computes them again in its
+# backward pass instead of keeping them: they grow with the width² and would be most of the memory of a step.
+MAX_KEPT_WEIGHTS = 1 << 22
+
+
+class _BlockAttention(torch.autograd.Function):
+    """softmax(QKᵀ/√K)·V within blocks of rows: qkv [N, 3·H·K] → [N, H·K], with dropout ``p`` on the weights.
+
+    Written out, with its gradient, because a training step on the CPU would otherwise spend as long on the
+    many small operations around the matrix products as on these. The product adds the mask, and the gradient
+    of the softmax needs no more than dOᵢ·Oᵢ (Dao et al. 2022, appendix B.2). Products are in the dtype of
+    ``qkv``, the softmax is in float32.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, qkv: Tensor, blocks: Blocks, num_heads: int, p: float) -> Tensor:
+        H, K = num_heads, qkv.shape[1] // (3 * num_heads)
+        spread = blocks.spread(qkv)  # [S, 3·H·K]
+        mixed = qkv.new_empty(blocks.num_slots, H * K)
+        saved: list[Tensor | None] = []
+        for part in blocks.parts:
+            query, key, value = _split(spread[part.start : part.stop], part.width, H)
+            weights = _weights(query, key, part)
+            dropped, kept = weights, None
+            if p > 0:
+                drawn, ctx.scale = draw_kept(weights.shape, p)
+                dropped = (weights * drawn.to(weights.dtype)).mul_(ctx.scale)
+                kept = drawn.to(torch.uint8)
+            joined = mixed[part.start : part.stop].view(-1, part.width, H, K)
+            joined.copy_(torch.bmm(dropped, value).view(-1, H, part.width, K).transpose(1, 2))
+            saved += [query, key, value, None if weights.numel() > MAX_KEPT_WEIGHTS else weights, kept]
+        output = blocks.collect(mixed)
+        ctx.blocks, ctx.num_heads = blocks, num_heads
+        ctx.save_for_backward(output, *saved)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        output, *saved = ctx.saved_tensors
+        blocks, H = ctx.blocks, ctx.num_heads
+        K, dtype = output.shape[1] // H, output.dtype
+        sums = (grads[0].float() * output.float()).unflatten(1, (H, K)).sum(-1)  # dOᵢ·Oᵢ, [N, H]
+        sums, spread = blocks.spread(sums), blocks.spread_zeros(grads[0])
+        result = output.new_empty(blocks.num_slots, 3 * H * K)
+        for number, part in enumerate(blocks.parts):
+            query, key, value, weights, kept = saved[5 * number : 5 * number + 5]
+            slots, T = slice(part.start, part.stop), part.width
+            weights = (_weights(query, key, part) if weights is None else weights).float()
+            grad = spread[slots].view(-1, T, H, K).transpose(1, 2).reshape(-1, T, K)
+            grad_weights = torch.bmm(grad, value.transpose(1, 2)).float()  # [blocks · H, T, T]
+            dropped = weights
+            if kept is not None:
+                kept = kept.float().mul_(ctx.scale)
+                grad_weights.mul_(kept)
+                dropped = weights * kept
+            grad_scores = grad_weights.sub_(sums[slots].view(-1, T, H).transpose(1, 2).reshape(-1, T, 1))
+            grad_scores = grad_scores.mul_(weights).to(dtype)
+            grad_qkv = output.new_empty(3, *query.shape)
+            torch.bmm(grad_scores, key, out=grad_qkv[0])
+            grad_qkv[0].mul_(1.0 / math.sqrt(K))
+            torch.bmm(grad_scores.transpose(1, 2), query, out=grad_qkv[1])
+            torch.bmm(dropped.to(dtype).transpose(1, 2), grad, out=grad_qkv[2])
+            joined = grad_qkv.view(3, -1, H, T, K).permute(1, 3, 0, 2, 4)  # [blocks, T, 3, H, K]
+            result[slots].view(joined.shape).copy_(joined)
+        return blocks.collect(result), None, None, None
+
+
+def _split(qkv: Tensor, width: int, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """qkv [blocks · T, 3·H·K], T the ``width`` → query/√K, key and value, each [blocks · H, T, K]."""
+    split = qkv.unflatten(1, (3, num_heads, -1)).unflatten(0, (-1, width))  # [blocks, T, 3, H, K]
+    query, key, value = split.permute(2, 0, 3, 1, 4).flatten(1, 2).unbind(0)
+    return query * (1.0 / math.sqrt(query.shape[-1])), key, value
+
+
+def _weights(query: Tensor, key: Tensor, part: Part) -> Tensor:
+    """softmax(QKᵀ) of [blocks · H, T, K] each, the query divided by √K: [blocks · H, T, T]."""
+    bias = part.bias(len(query) // part.num_blocks, query.dtype)
+    if bias is None:
+        scores = torch.bmm(query, key.transpose(1, 2))
+    else:
+        scores = torch.baddbmm(bias, query, key.transpose(1, 2))
+    return scores.softmax(-1, dtype=torch.float32).to(query.dtype)
 
 
 def attention_weights(query: Tensor, key: Tensor, key_mask: Tensor | None) -> Tensor:
@@ -25,23 +106,29 @@ def attention_weights(query: Tensor, key: Tensor, key_mask: Tensor | None) -> Te
     return scores.softmax(dim=-1)
 
 
-def mix(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, p: float) -> Tensor:
-    """Attention of [B, H, T, K] each → [B, H, T, K], with dropout ``p`` on the weights.
-
-    Without dropout torch's fused kernel does it. With dropout on the CPU that kernel falls back to plain
-    matrix products, slower than these.
-    """
-    if p == 0.0 or query.device.type != "cpu":
-        return F.scaled_dot_product_attention(query, key, value, key_mask, dropout_p=p)
-    B, H, T, _ = query.shape
-    if B * H * T * T > MAX_KEPT_WEIGHTS:
-        mixed: Tensor = checkpoint(_mix, query, key, value, key_mask, p, use_reentrant=False)
-        return mixed
-    return _mix(query, key, value, key_mask, p)
+def mix(qkv: Tensor, packing: Packing, num_heads: int, p: float) -> Tensor:
+    """Attention within rows: qkv [N, 3·H·K] → [N, H·K], with dropout ``p`` on the weights."""
+    if qkv.device.type == "cpu":
+        with torch.autocast("cpu", enabled=False):
+            return apply(_BlockAttention, qkv, packing.blocks, num_heads, p)
+    query, key, value = split_heads(qkv, packing, num_heads)
+    padded = F.scaled_dot_product_attention(query, key, value, packing.key_mask, dropout_p=p)
+    return packing.unpad(padded.transpose(1, 2)).flatten(1)
 
 
-def _mix(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, p: float) -> Tensor:
-    return dropout(attention_weights(query, key, key_mask), p) @ value
+def mix_first(query: Tensor, key_value: Tensor, packing: Packing, num_heads: int, p: float) -> Tensor:
+    """Attention of one query a row: [B, H·K] and its row's keys and values [N, 2·H·K] → [B, H·K]."""
+    key, value = packing.pad(key_value).unflatten(-1, (2, num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+    weights = attention_weights(query.unflatten(-1, (num_heads, 1, -1)), key, packing.key_mask)
+    mixed: Tensor = dropout(weights, p) @ value
+    return mixed.flatten(1)  # [B, H, 1, T] @ [B, H, T, K]
+
+
+def split_heads(qkv: Tensor, packing: Packing, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """[N, 3·H·K] → query, key and value, each [B, H, T, K], padded."""
+    padded = packing.pad(qkv).unflatten(-1, (3, num_heads, -1))  # [B, T, 3, H, K]
+    query, key, value = padded.permute(2, 0, 3, 1, 4).unbind(0)
+    return query, key, value
 
 
 class SelfAttention(nn.Module):
@@ -61,27 +148,24 @@ class SelfAttention(nn.Module):
         self.dropout = dropout
 
     def forward(
-        self, x: Tensor, packing: Packing, *, need_weights: bool = False
+        self, x: Tensor, packing: Packing, *, need_weights: bool = False, first_only: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """x [N, D] → ([N, D], weights [B, H, T, T] if ``need_weights``)."""
-        if self.num_attention_heads == 0:
+        """x [N, D] → ([N, D], weights [B, H, T, T] if ``need_weights``).
+
+        With ``first_only`` only the first token of each row asks, and the result is [B, D].
+        """
+        H, p = self.num_attention_heads, self.dropout if self.training else 0.0
+        if H == 0:
             weights = x.new_zeros(packing.num_rows, 0, packing.max_length, packing.max_length)
-            return self.output(x.new_zeros(len(x), 0)), weights if need_weights else None
+            rows = packing.num_rows if first_only else len(x)
+            return self.output(x.new_zeros(rows, 0)), weights if need_weights else None
+        if first_only:
+            width = H * self.head_size
+            query = self.qkv(packing.first(x), slice(0, width))  # [B, H·K]
+            return self.output(mix_first(query, self.qkv(x, slice(width, None)), packing, H, p)), None
         qkv = self.qkv(x)  # [N, 3·H·K]
-        mixed = [self._mix_rows(qkv[tokens], part) for tokens, part in packing.parts]
-        output = self.output(torch.cat(mixed) if len(mixed) > 1 else mixed[0])
+        output = self.output(mix(qkv, packing, H, p))
         if not need_weights:
             return output, None
-        query, key, _ = self._split_heads(qkv, packing)
+        query, key, _ = split_heads(qkv, packing, H)
         return output, attention_weights(query, key, packing.key_mask)
-
-    def _mix_rows(self, qkv: Tensor, packing: Packing) -> Tensor:
-        query, key, value = self._split_heads(qkv, packing)
-        mixed = mix(query, key, value, packing.key_mask, self.dropout if self.training else 0.0)
-        return packing.unpad(mixed.transpose(1, 2)).flatten(1)  # [B, H, T, K] → [N, H·K]
-
-    def _split_heads(self, qkv: Tensor, packing: Packing) -> tuple[Tensor, Tensor, Tensor]:
-        """[N, 3·H·K] → query, key and value, each [B, H, T, K]."""
-        padded = packing.pad(qkv).unflatten(-1, (3, self.num_attention_heads, self.head_size))
-        query, key, value = padded.permute(2, 0, 3, 1, 4).unbind(0)  # of [B, T, 3, H, K]
-        return query, key, value

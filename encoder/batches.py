@@ -81,16 +81,14 @@ class Batch:
         )
 
 
-def shuffled_batches(
-    lengths: NDArray[np.int64], batch_size: int, *, seed: int, epoch: int
-) -> list[NDArray[np.int64]]:
+def shuffled_batches(num_rows: int, batch_size: int, *, seed: int, epoch: int) -> list[NDArray[np.int64]]:
     """Row indices of each batch of one epoch: every row once, in an order that (seed, epoch) decides.
 
-    Which rows meet is random; within a batch the longest come first (see ``encoder.packing``).
+    Rows of any lengths may meet: packed, they cost what they are long. Batches of like rows would put rows
+    of one kind into one update.
     """
-    order = np.random.default_rng([seed, epoch]).permutation(len(lengths))
-    batches = (order[i : i + batch_size] for i in range(0, len(order), batch_size))
-    return [rows[np.argsort(-lengths[rows], kind="stable")] for rows in batches]
+    order = np.random.default_rng([seed, epoch]).permutation(num_rows)
+    return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
 
 
 def length_sorted_batches(

@@ -1,26 +1,55 @@
-"""Dropout that spends less time drawing numbers (Srivastava et al. 2014)."""
+"""Dropout that spends little time on drawing numbers (Srivastava et al. 2014)."""
+
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from encoder.autograd import apply
+
 _LEVELS = 1 << 16
+
+
+def draw_kept(shape: torch.Size, p: float) -> tuple[Tensor, float]:
+    """Which elements are kept, int16 0 or 1 of ``shape``, each dropped with probability ``p``; and the scale.
+
+    On the CPU torch's own dropout draws a double per element from a serial generator, a tenth of a training
+    step; here four elements share one 64-bit draw, so p is rounded to a multiple of 2⁻¹⁶ and the scale
+    1/(1−p) with it: the expectation stays exact.
+    """
+    count = shape.numel()
+    dropped = round(p * _LEVELS)
+    draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
+    kept = draws.view(torch.int16)[:count].view(shape)  # uniform on [−2¹⁵, 2¹⁵)
+    return kept.ge_(dropped - _LEVELS // 2), _LEVELS / (_LEVELS - dropped)
+
+
+class _Dropout(torch.autograd.Function):
+    """Keeps a byte an element for the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
+        kept, ctx.scale = draw_kept(x.shape, p)
+        ctx.save_for_backward(kept.to(torch.uint8))
+        return (x * kept.to(x.dtype)).mul_(ctx.scale)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (kept,) = ctx.saved_tensors
+        return (grads[0] * kept.to(grads[0].dtype)).mul_(ctx.scale), None
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
     """Zero each element of ``x`` with probability ``p``, scale the others by 1/(1−p).
 
-    On the CPU torch's own draws a double per element from a serial generator, a tenth of a training step;
-    here four elements share one 64-bit draw, so p is rounded to a multiple of 2⁻¹⁶ (and the scale with it:
-    the expectation stays exactly x). Elsewhere torch's own is fused and is used.
+    On the CPU by ``draw_kept``; elsewhere torch's own is fused and is used.
     """
+    if p == 0.0:
+        return x
     if x.device.type != "cpu":
         return F.dropout(x, p)
-    dropped = round(p * _LEVELS)
-    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
-    levels = draws.view(torch.int16)[: x.numel()].view(x.shape)  # uniform on [−2¹⁵, 2¹⁵)
-    keep = levels >= dropped - _LEVELS // 2
-    return x * keep * (_LEVELS / (_LEVELS - dropped))
+    return apply(_Dropout, x, p)
 
 
 class Dropout(nn.Module):
@@ -32,4 +61,4 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x of any shape → the same shape."""
-        return dropout(x, self.p) if self.training and self.p > 0 else x
+        return dropout(x, self.p) if self.training else x

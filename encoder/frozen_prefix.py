@@ -98,9 +98,9 @@ class FrozenPrefix:
                     batch = Batch.from_rows(self.rows.select(index)).to(self._device)
                     x = model.encoder.embed(batch)
                     for layer in layers[self.depth : depth]:
-                        x, _ = layer(x, batch.packing)
+                        x, _ = layer(x, batch.packing, first_only=only_first and layer is layers[-1])
                     if only_first:
-                        x = batch.packing.first(x)[batch.packing.lengths > 0]
+                        x = x[batch.packing.lengths > 0]
                     if store is None:
                         store = self._make_store(int(offsets[-1]), x)
                     store.write(offsets[:-1][index], lengths[index], x.to("cpu", store.dtype))

@@ -1,6 +1,7 @@
 """A linear layer that leaves its initialisation to whoever builds the model."""
 
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 
 class Linear(nn.Linear):
@@ -12,3 +13,7 @@ class Linear(nn.Linear):
 
     def reset_parameters(self) -> None:
         """Nothing: see the class."""
+
+    def forward(self, x: Tensor, outputs: slice = slice(None)) -> Tensor:
+        """x [..., in] → [..., out]; of the outputs only ``outputs``."""
+        return F.linear(x, self.weight[outputs], self.bias[outputs])

@@ -50,15 +50,19 @@ class EncoderLayer(nn.Module):
         self.dropout = Dropout(config.hidden_dropout)
 
     def forward(
-        self, x: Tensor, packing: Packing, *, need_weights: bool = False
+        self, x: Tensor, packing: Packing, *, need_weights: bool = False, first_only: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """x [N, D] → ([N, D], attention weights [B, H, T, T] if ``need_weights``)."""
+        """x [N, D] → ([N, D], attention weights [B, H, T, T] if ``need_weights``).
+
+        With ``first_only`` the result is that of each row's first token, [B, D]; no other is computed.
+        """
+        residual = packing.first(x) if first_only else x
+        normed = self.attention_norm(x) if self.pre_norm else x
+        mixed, weights = self.attention(normed, packing, need_weights=need_weights, first_only=first_only)
+        x = residual + self.dropout(mixed)
         if self.pre_norm:
-            mixed, weights = self.attention(self.attention_norm(x), packing, need_weights=need_weights)
-            x = x + self.dropout(mixed)
             return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), weights
-        mixed, weights = self.attention(x, packing, need_weights=need_weights)
-        x = self.attention_norm(x + self.dropout(mixed))
+        x = self.attention_norm(x)
         return self.feed_forward_norm(x + self.dropout(self.feed_forward(x))), weights
 
 
@@ -90,7 +94,7 @@ class Encoder(nn.Module):
         packing = batch.packing
         x = self.embed(batch)  # [N, D]
         hidden_states, attentions = [x], []
-        for layer in list(self.layers)[0 if batch.computed is None else batch.computed.depth :]:
+        for layer in self._layers_left(batch):
             x, weights = layer(x, packing, need_weights=output_attentions)
             if output_hidden_states:
                 hidden_states.append(x)
@@ -100,6 +104,25 @@ class Encoder(nn.Module):
             x = self.final_norm(x)
             hidden_states[-1] = x
         return EncoderOutput(x, tuple(hidden_states) if output_hidden_states else (), tuple(attentions))
+
+    def first(self, batch: Batch) -> Tensor:
+        """The last hidden state of each row's first token, [B, D]; zeros for a row without tokens.
+
+        The last layer computes no other token, which saves most of it.
+        """
+        packing = batch.packing
+        x = self.embed(batch)  # [N, D]
+        layers = self._layers_left(batch)
+        for layer in layers:
+            x, _ = layer(x, packing, first_only=layer is layers[-1])
+        if not layers:
+            x = packing.first(x)  # [B, D]
+        if self.final_norm is not None:
+            x = self.final_norm(x)
+        return torch.where((packing.lengths > 0)[:, None], x, torch.zeros_like(x))
+
+    def _layers_left(self, batch: Batch) -> list[nn.Module]:
+        return list(self.layers)[0 if batch.computed is None else batch.computed.depth :]
 
 
 class ClassifierLayers(nn.Module):
@@ -136,8 +159,7 @@ class Classifier(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits float [B, C]; regression has C = 1."""
-        hidden = self.encoder(batch).last_hidden_state
-        logits: Tensor = self.classifier(batch.packing.first(hidden))
+        logits: Tensor = self.classifier(self.encoder.first(batch))
         return logits
 
 

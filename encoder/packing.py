@@ -6,51 +6,11 @@ mask: a token that is masked out is not in the packing, so it can change nothing
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
-# Rows are padded together in parts of this many where one rectangle would be over PADDING_ALLOWED times
-# the tokens. Rows sorted by length within a batch make the parts nearly rectangular, so batches themselves
-# can be random: sorting rows into batches by length would put rows of one kind into one update.
-ROWS_PER_PART = 8
-PADDING_ALLOWED = 1.2
-
-
-class _Pad(torch.autograd.Function):
-    """[N, …] → [S, …] with zeros in the slots without a token; the gradient is its inverse."""
-
-    @staticmethod
-    def forward(ctx: Any, tokens: Tensor, slots: Tensor, num_slots: int) -> Tensor:
-        ctx.save_for_backward(slots)
-        ctx.num_slots = num_slots
-        return tokens.new_zeros(num_slots, *tokens.shape[1:]).index_copy_(0, slots, tokens)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        (slots,) = ctx.saved_tensors
-        return _apply(_Unpad, grads[0], slots, ctx.num_slots), None, None
-
-
-class _Unpad(torch.autograd.Function):
-    """[S, …] → [N, …], the slots that hold a token; the gradient is its inverse."""
-
-    @staticmethod
-    def forward(ctx: Any, padded: Tensor, slots: Tensor, num_slots: int) -> Tensor:
-        ctx.save_for_backward(slots)
-        ctx.num_slots = num_slots
-        return padded.index_select(0, slots)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        (slots,) = ctx.saved_tensors
-        return _apply(_Pad, grads[0], slots, ctx.num_slots), None, None
-
-
-def _apply(function: type[torch.autograd.Function], tokens: Tensor, slots: Tensor, num_slots: int) -> Tensor:
-    result: Tensor = function.apply(tokens, slots, num_slots)
-    return result
+from encoder.blocks import Blocks, lay_out
 
 
 @dataclass(frozen=True)
@@ -82,21 +42,9 @@ class Packing:
         return self.num_tokens == self.num_rows * self.max_length
 
     @cached_property
-    def parts(self) -> tuple[tuple[slice, "Packing"], ...]:
-        """Consecutive rows to pad together: the packed tokens of each part, and its packing.
-
-        On the CPU, several where that saves padding; on a GPU one, which is one large kernel.
-        """
-        B, whole = self.num_rows, ((slice(0, self.num_tokens), self),)
-        dense = B * self.max_length <= PADDING_ALLOWED * self.num_tokens
-        if dense or B <= ROWS_PER_PART or self.lengths.device.type != "cpu":
-            return whole
-        parts, start = [], 0
-        for lengths in self.lengths.split(ROWS_PER_PART):
-            part = Packing.from_lengths(lengths)
-            parts.append((slice(start, start + part.num_tokens), part))
-            start += part.num_tokens
-        return tuple(parts)
+    def blocks(self) -> Blocks:
+        """The rows laid into square blocks, for attention on the CPU."""
+        return lay_out(self.lengths)
 
     @cached_property
     def starts(self) -> Tensor:
@@ -136,14 +84,15 @@ class Packing:
         shape = (self.num_rows, self.max_length, *tokens.shape[1:])
         if self.is_rectangular:
             return tokens.reshape(shape)
-        return _apply(_Pad, tokens, self._slots, shape[0] * shape[1]).view(shape)
+        slots = tokens.new_zeros(shape[0] * shape[1], *tokens.shape[1:])
+        return slots.index_copy(0, self._slots, tokens).view(shape)
 
     def unpad(self, padded: Tensor) -> Tensor:
         """[B, T, …] → [N, …]; the inverse of ``pad``."""
         flat = padded.reshape(self.num_rows * self.max_length, *padded.shape[2:])
         if self.is_rectangular:
             return flat
-        return _apply(_Unpad, flat, self._slots, flat.shape[0])
+        return flat.index_select(0, self._slots)
 
     def first(self, tokens: Tensor) -> Tensor:
         """The first token of each row, [N, D] → [B, D]; zeros for a row without tokens."""

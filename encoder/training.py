@@ -181,9 +181,7 @@ class _Trainer:
 
     def _run_epoch(self) -> None:
         position, config = self.position, self.config
-        batches = shuffled_batches(
-            self.train.lengths, config.batch_size, seed=config.seed, epoch=position.epoch
-        )
+        batches = shuffled_batches(len(self.train), config.batch_size, seed=config.seed, epoch=position.epoch)
         training_mode_(self.model)
         pending: list[Tensor] = []
         while position.step < self.steps_per_epoch:

@@ -42,9 +42,27 @@ def test_macs_are_half_of_what_torch_counts_as_flops(
 def test_attention_share_grows_with_the_square_of_the_length(
     config_with: Callable[..., EncoderConfig],
 ) -> None:
-    short, long = (macs_per_row(config_with(), tokens, num_outputs=3) for tokens in (10, 20))
-    ratios = {part: long[part] / short[part] for part in PARTS if short[part]}
-    assert ratios == {"projections": 2, "scores and mixing": 4, "feed-forward": 2, "classifier": 1}
+    layer = config_with().layers[0]
+
+    def one_layer(tokens: int) -> dict[str, int]:
+        three, two = (
+            macs_per_row(config_with(layers=(layer,) * count), tokens, num_outputs=3) for count in (3, 2)
+        )
+        return {part: three[part] - two[part] for part in PARTS if three[part] > two[part]}
+
+    short, long = one_layer(10), one_layer(20)
+    ratios = {part: long[part] / short[part] for part in short}
+    assert ratios == {"projections": 2, "scores and mixing": 4, "feed-forward": 2}
+
+
+def test_of_the_last_layer_only_keys_and_values_are_computed_for_all_tokens(
+    config_with: Callable[..., EncoderConfig],
+) -> None:
+    config = config_with(layers=config_with().layers[:1])
+    one, many = (macs_per_row(config, tokens, num_outputs=3) for tokens in (1, 101))
+    assert many["feed-forward"] == one["feed-forward"]
+    assert many["scores and mixing"] == 101 * one["scores and mixing"]
+    assert many["projections"] == 51 * one["projections"]
 
 
 def test_parameters_without_embeddings_leave_out_exactly_the_tables(

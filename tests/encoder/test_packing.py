@@ -53,16 +53,3 @@ def test_masked_tokens_do_not_exist_wherever_they_stand() -> None:
     assert batch.input_ids.tolist() == [5, 6, 7, 8]
     assert batch.packing.lengths.tolist() == [2, 2, 0]
     assert batch.packing.positions.tolist() == [0, 1, 0, 1]
-
-
-def test_parts_hold_every_token_once_and_in_order() -> None:
-    p = packing(*range(40, 0, -2), 0, 1)
-    assert [part.num_rows for _, part in p.parts] == [8, 8, 6]
-    tokens = torch.arange(p.num_tokens)
-    assert torch.equal(torch.cat([tokens[where] for where, _ in p.parts]), tokens)
-    assert all(part.num_tokens == where.stop - where.start for where, part in p.parts)
-
-
-def test_rows_of_one_length_are_one_part() -> None:
-    p = packing(*[9] * 20)
-    assert p.parts == ((slice(0, 180), p),)
