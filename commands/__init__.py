@@ -1,7 +1,8 @@
 """The ``enc`` command: parse the options, call a recipe, show its result.
 
-``app`` finds the command and turns errors into messages and exit codes; ``finetune``, ``evaluate``,
-``predict``, ``bench``, ``profile`` and ``runs`` are the commands; ``options`` makes their options from the
-recipes' configs. ``progress`` shows a run on stderr while it goes on. On stdout ``report`` shows what was
-made or scored, ``bench_report``, ``profile_report`` and ``runs_report`` the rest, by means of ``tables``.
+``app`` finds the command and turns errors into messages and exit codes; ``finetune``, ``freeze_sweep``,
+``evaluate``, ``predict``, ``bench``, ``profile`` and ``runs`` are the commands; ``options`` makes their
+options from the recipes' configs. ``progress`` shows a run on stderr while it goes on. On stdout ``report``
+shows what was made or scored, ``freeze_sweep_report``, ``bench_report``, ``profile_report`` and
+``runs_report`` the rest, by means of ``tables``.
 """

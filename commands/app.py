@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from commands import bench, evaluate, finetune, predict, profile, runs
+from commands import bench, evaluate, finetune, freeze_sweep, predict, profile, runs
 from commands.options import option_name, suggest
 from encoder.errors import EncError
 
@@ -64,6 +64,7 @@ def _enc(
 
 for _module, _command in (
     (finetune, finetune.finetune),
+    (freeze_sweep, freeze_sweep.freeze_sweep),
     (evaluate, evaluate.evaluate),
     (predict, predict.predict),
     (bench, bench.bench),

@@ -2,12 +2,9 @@
 
 import shlex
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from commands.options import AsJson, build_config, with_options
+from commands.options import AsJson, ConfigFile, build_config, with_options
 from recipes.finetune_config import FinetuneConfig
 
 EPILOG = (
@@ -22,35 +19,18 @@ EPILOG = (
 def finetune(
     given: dict[str, Any],
     *,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="A TOML file of these options (batch_size = 16). The command line wins.",
-            show_default=False,
-            rich_help_panel="Model and data",
-        ),
-    ] = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Fine-tune an encoder on labelled texts: train, score, measure, save."""
     options = build_config(FinetuneConfig, given, config)
 
-    from commands.progress import show_progress
+    from commands.progress import run_resumable
     from commands.report import show_result
     from commands.tables import open_console
     from recipes.finetune import finetune as run
 
-    try:
-        with show_progress() as progress:
-            result = run(options, progress)
-    except KeyboardInterrupt:
-        work = options.output.with_name(options.output.name + ".unfinished")
-        if work.exists():
-            sys.stderr.write(f"\nInterrupted; {work} keeps what was done. Add --resume to continue.\n")
-            raise typer.Exit(130) from None
-        raise
+    result = run_resumable(run, options)
     if as_json:
         sys.stdout.write(result.to_json())
         return

@@ -34,6 +34,16 @@ AsJson = Annotated[
         rich_help_panel="Output and machine",
     ),
 ]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="A TOML file of these options (batch_size = 16). The command line wins.",
+        show_default=False,
+        rich_help_panel="Model and data",
+    ),
+]
 METAVARS = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 BOUNDS: tuple[tuple[type[Any], str, str], ...] = (
     (annotated_types.Gt, "gt", "above"),
@@ -60,6 +70,8 @@ ALSO_CALLED = {
     "metric_for_best_model": "best_metric",
     "lr_scheduler_type": "schedule",
     "warmup": "warmup_ratio",
+    "freeze_layers": "points",  # of a sweep, which has no other
+    "train_last": "points",
 }
 
 
@@ -152,7 +164,9 @@ def _describe_items(field: FieldInfo) -> str:
     """What the items of a list may be; see ``recipes.fields.split_at_commas``."""
     if choices := _choices(field):
         return "names out of " + ", ".join(choices)
-    return "whole numbers above 0"
+    constraints = getattr(typing.get_args(_kind(field))[0], "__metadata__", ())
+    from_zero = any(isinstance(one, annotated_types.Ge) for one in constraints)
+    return f"whole numbers {'from 0 up' if from_zero else 'above 0'}"
 
 
 def _choices(field: FieldInfo) -> tuple[str, ...]:
@@ -169,11 +183,12 @@ def _has_commas(field: FieldInfo) -> bool:
 
 
 def _kind(field: FieldInfo) -> Any:
-    """The type of a field, ``None`` left out."""
+    """The type of a field, ``None`` and what is annotated to it left out."""
     arguments = [kind for kind in typing.get_args(field.annotation) if kind is not NoneType]
+    kind = field.annotation
     if NoneType in typing.get_args(field.annotation) and len(arguments) == 1:
-        return arguments[0]
-    return field.annotation
+        kind = arguments[0]
+    return typing.get_args(kind)[0] if typing.get_origin(kind) is Annotated else kind
 
 
 def _extra(field: FieldInfo) -> dict[str, Any]:

@@ -2,11 +2,18 @@
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
 
 from commands.report import scores_line, show_data
 from commands.tables import duration, open_console, print_indented
+from encoder.files import UNFINISHED_SUFFIX
+from recipes.observer import Observer
+from recipes.result import Result
+from recipes.training_options import TrainingOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +22,9 @@ if TYPE_CHECKING:
     from encoder.data_report import DataReport
     from encoder.training import TrainingProgress
 
+Options = TypeVar("Options", bound=TrainingOptions)
+
+INTERRUPTED = 130
 SECONDS_BETWEEN_LINES = 10.0
 SHARE_BETWEEN_LINES = 0.1
 
@@ -23,6 +33,19 @@ def show_progress() -> "TerminalProgress | PlainProgress":
     """The observer that suits where stderr goes to."""
     console = open_console(stderr=True)
     return TerminalProgress(console) if console.is_terminal else PlainProgress(console)
+
+
+def run_resumable(recipe: Callable[[Options, Observer], Result], options: Options) -> Result:
+    """Run ``recipe``, shown on stderr; where it is interrupted, say how it goes on."""
+    try:
+        with show_progress() as progress:
+            return recipe(options, progress)
+    except KeyboardInterrupt:
+        work = options.output.with_name(options.output.name + UNFINISHED_SUFFIX)
+        if not work.exists():
+            raise
+        sys.stderr.write(f"\nInterrupted; {work} keeps what was done. Add --resume to continue.\n")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def say_if_not_kept(output: str | None) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Of more classes than this only the most and the least frequent are listed.
 MANY_CLASSES, MOST_FREQUENT, LEAST_FREQUENT = 12, 6, 3
+# What took less is not worth a line.
+SHOWN_SECONDS = 0.1
 METRIC_TITLES = {
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
@@ -202,7 +204,7 @@ def _training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
         f"{duration(training.seconds)}, {training.rows_per_s:,.0f} rows/s, {training.precision} "
         f"on {training.device} with {count(training.threads, 'thread')}",
     )
-    if training.frozen_seconds is not None:
+    if training.frozen_seconds is not None and training.frozen_seconds >= SHOWN_SECONDS:
         yield "frozen layers", f"{duration(training.frozen_seconds)}, computed once, before the training"
     if len(training.epochs) > 1:
         yield (

@@ -139,6 +139,19 @@ def _fill_(
     model.new_parameters = tuple(fresh)
 
 
+def draw_new_classifier_(model: Classifier, seed: int) -> None:
+    """Draw in place what started random in ``model``, as ``load_classifier`` does with ``seed``."""
+    found = {
+        name: parameter.detach().clone()
+        for name, parameter in model.named_parameters()
+        if name.startswith("classifier.") and name not in model.new_parameters
+    }
+    initialise_(model.classifier, model.config, seed)
+    with torch.no_grad():
+        for name, values in found.items():
+            model.get_parameter(name).copy_(values)
+
+
 def save_classifier(model: Classifier, tokenizer: Tokenizer, folder: Path) -> None:
     """Write config.json, model.safetensors (float32) and the tokenizer into ``folder``, file by file."""
     from safetensors.torch import save

@@ -125,6 +125,16 @@ def train_(
             return trainer.run(resume)
 
 
+def load_best_(model: Classifier, rows: Sequence[TokenizedRows], work_folder: Path) -> None:
+    """Put into ``model`` the best weights that ``train_`` with these ``rows`` left in ``work_folder``.
+
+    ``rows``: those of training and, where there were any, of validation.
+    """
+    with compact_vocabulary_(model, rows):
+        TrainingState(work_folder, "").load_best_(trainable(model))
+    model.eval()
+
+
 class _Trainer:
     def __init__(
         self,

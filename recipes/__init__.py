@@ -1,8 +1,9 @@
 """Whole experiments: a typed config in, a ``Result`` out. Nothing here prints.
 
 Each command has its recipe, and each recipe its config: ``finetune`` and ``finetune_config``, ``evaluate``
-and ``evaluate_config``, and so on: ``predict``, ``bench`` (how fast), ``profile`` (where the time goes),
-``runs`` (all that was done so far). ``fields`` holds options that several share, ``training_options`` those
+and ``evaluate_config``, and so on: ``predict``, ``freeze_sweep`` (how many layers can be frozen, by means of
+``freeze_points`` and ``freeze_verdict``), ``bench`` (how fast), ``profile`` (where the time goes), ``runs``
+(all that was done so far). ``fields`` holds options that several share, ``training_options`` those
 of every command that trains: what it starts from is in ``training_inputs``, what comes of it in ``trained``,
 ``resuming`` lets it survive, ``frozen_storage`` finds room for what frozen layers computed.
 

@@ -7,7 +7,7 @@ means"), which of equals, however many, tells none apart in 19 of 20 sweeps.
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -57,7 +57,6 @@ class Verdict(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    points: tuple[Point, ...]
     best: int
     chosen: int
     hurts_from: int | None
@@ -73,15 +72,15 @@ def judge_sweep(
     *,
     rows: int,
     max_drop: float | None = None,
-    sampling_errors: Mapping[int, float] | None = None,
+    sampling_errors: Callable[[int], Mapping[int, float]] | None = None,
     lower_is_better: bool = False,
-) -> Verdict:
-    """The verdict on ``scores``: k → its scores, one a seed and the same seeds for all.
+) -> tuple[list[Point], Verdict]:
+    """What ``scores`` say (k → its scores, one a seed and the same seeds for all): of each k, and in all.
 
     ``rows`` are those that were scored. ``max_drop``, in units of the score, is the mean loss that is
-    allowed; without it a loss is fine that is no more than noise. With one seed ``sampling_errors`` has the
-    standard error of each k's difference from the best one, and that is the noise; with several it is the
-    spread between seeds, pooled over all k (seeds as blocks).
+    allowed; without it a loss is fine that is no more than noise. With one seed ``sampling_errors``, called
+    with the best k, gives the standard error of every other's difference from it, and that is the noise; with
+    several it is the spread between seeds, pooled over all k (seeds as blocks).
 
     Raises:
         EncError: no k has a score that is defined.
@@ -94,7 +93,7 @@ def judge_sweep(
     sign = -1 if lower_is_better else 1
     best = max(means, key=lambda k: (sign * means[k], k))  # of equals the one that is cheaper to train
     losses = {k: sign * (means[best] - mean) for k, mean in means.items()}
-    noise = _Noise(defined, best, rows, sampling_errors or {})
+    noise = _Noise(defined, best, rows, sampling_errors(best) if sampling_errors else {})
     judged = {k: _judge(loss, noise.margin(k) if k != best else 0.0, max_drop) for k, loss in losses.items()}
     chosen = max(k for k, (judgement, _) in judged.items() if judgement == "fine")
     above = [k for k in judged if k > chosen]
@@ -125,7 +124,6 @@ def judge_sweep(
             )
         )
     verdict = Verdict(
-        points=tuple(points),
         best=best,
         chosen=chosen,
         hurts_from=hurts_from,
@@ -135,8 +133,8 @@ def judge_sweep(
         test=noise.describe(),
         sentences=(),
     )
-    say = _Words(verdict, max_drop, in_points=not lower_is_better)
-    return verdict.model_copy(update={"sentences": tuple(say.sentences())})
+    say = _Words(points, verdict, max_drop, in_points=not lower_is_better)
+    return points, verdict.model_copy(update={"sentences": tuple(say.sentences())})
 
 
 def _judge(loss: float, margin: float, max_drop: float | None) -> tuple[Judgement, bool]:
@@ -234,14 +232,16 @@ def _range_quantile(means: int, freedom: float) -> float:
 class _Words:
     """A verdict in sentences."""
 
-    def __init__(self, verdict: Verdict, max_drop: float | None, *, in_points: bool) -> None:
+    def __init__(
+        self, points: Sequence[Point], verdict: Verdict, max_drop: float | None, *, in_points: bool
+    ) -> None:
         self._verdict, self._max_drop, self._in_points = verdict, max_drop, in_points
-        self._points = {point.k: point for point in verdict.points}
+        self._points = {point.k: point for point in points}
 
     def sentences(self) -> list[str]:
         """What was found, what is not known, and by which test."""
         verdict = self._verdict
-        if len(verdict.points) == 1:
+        if len(self._points) == 1:
             return [f"Only k = {verdict.chosen} was tried; there is nothing to compare it with."]
         lines = [self._chosen(), self._bend()]
         if verdict.undecided:

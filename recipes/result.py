@@ -22,6 +22,7 @@ from encoder.data_report import DataReport
 from encoder.errors import CheckpointError, ConfigError
 from encoder.files import OutputFolder, write_atomic
 from encoder.task import Task, TaskKind
+from recipes.freeze_verdict import Point, Verdict
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -130,6 +131,38 @@ class Against(Part):
     verdict: str
 
 
+class SweepPoint(Point):
+    """A point of a sweep with what it cost: the mean over the seeds of ``seconds``, the most of memory.
+
+    ``seconds`` are those of the updates; ``peak_memory_bytes`` is of the process while the point was
+    computed, ``None`` where the system does not tell; ``device_memory_bytes`` is of the GPU.
+    """
+
+    trainable_parameters: int
+    seconds: float
+    peak_memory_bytes: int | None
+    device_memory_bytes: int | None
+
+
+class FreezeSweep(Part):
+    """A score against the number k of frozen layers, on ``split``, and what follows from it.
+
+    ``frozen_seconds`` is what computing the frozen layers took, once for all points; ``kept_seed`` the seed
+    of the chosen k whose model this run is about: that with the best score.
+    """
+
+    metric: str
+    split: str
+    rows: int
+    seeds: tuple[int, ...]
+    max_drop: float | None
+    total_parameters: int
+    points: tuple[SweepPoint, ...]
+    verdict: Verdict
+    kept_seed: int
+    frozen_seconds: float
+
+
 class Run(Part):
     """What every run.json holds. ``notes`` are the sentences that were shown while it ran.
 
@@ -156,6 +189,7 @@ class Result(Run):
     """One run of a command that makes or scores a model.
 
     ``intervals`` are those of the main metric, by split; a split whose interval is not known is not in it.
+    ``sweep``: of `enc freeze-sweep`, which makes the model of one of its points.
     """
 
     model: ModelResult
@@ -167,6 +201,7 @@ class Result(Run):
     against: Against | None = None
     latency: tuple[Latency | Unavailable, ...]
     size: Size | None
+    sweep: FreezeSweep | None = None
 
 
 def read_result(folder: Path) -> Result | None:

@@ -116,8 +116,12 @@ def score_split(
 
     logits = predict_logits(model, rows, device=device, on_rows=count)
     assert rows.labels is not None
-    scores = without_nan(score(model.task, logits, rows.labels))
-    return Scored(logits, scores, find_interval(model.task, logits, rows.labels))
+    return judge_logits(model.task, logits, rows.labels)
+
+
+def judge_logits(task: Task, logits: NDArray[np.float32], labels: NDArray[np.generic]) -> Scored:
+    """The scores of ``logits`` [R, C], and the interval of the main one."""
+    return Scored(logits, without_nan(score(task, logits, labels)), find_interval(task, logits, labels))
 
 
 def find_interval(

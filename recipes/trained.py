@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from compress.latency import Latency, Unavailable
 from compress.machine import describe_machine
 from compress.size import Size
 from encoder.metrics import main_metric
 from recipes.against import score_against
-from recipes.observer import Observer, Recorder
+from recipes.observer import Observer, Recorder, Silent
 from recipes.result import (
     Against,
     Epoch,
@@ -22,7 +25,7 @@ from recipes.result import (
     now,
     without_nan,
 )
-from recipes.scoring import Scored, Splits, score_split
+from recipes.scoring import Scored, Splits, judge_logits, score_split
 from recipes.training_inputs import TrainingInputs
 from recipes.training_options import TrainingOptions
 
@@ -75,6 +78,24 @@ def score_and_save(
     latency, size = _save_and_measure(model, inputs, splits, folder, options, observer)
     described = describe_model(str(options.output), folder, model, inputs.start.max_length)
     return Trained(described, scored, against, latency, size)
+
+
+def save_as_scored(
+    model: "Classifier",
+    logits: NDArray[np.float32],
+    inputs: TrainingInputs,
+    splits: Splits,
+    folder: Path,
+    options: TrainingOptions,
+) -> Trained:
+    """Save ``model`` in ``folder``, with scores from the ``logits`` it gave the validation rows."""
+    labels = splits.rows["validation"].labels
+    assert labels is not None
+    scored = {"validation": judge_logits(model.task, logits, labels)}
+    without = options.model_copy(update={"latency": False})
+    latency, size = _save_and_measure(model, inputs, splits, folder, without, Silent())
+    described = describe_model(str(options.output), folder, model, inputs.start.max_length)
+    return Trained(described, scored, None, latency, size)
 
 
 def _save_and_measure(

@@ -17,9 +17,9 @@ def curve(means, seeds, spread, seed=0):
 
 
 def test_planted_bend_is_found_and_said():
-    verdict = judge_sweep(curve(BEND, seeds=3, spread=0.004), rows=500)
+    points, verdict = judge_sweep(curve(BEND, seeds=3, spread=0.004), rows=500)
     assert (verdict.chosen, verdict.hurts_from, verdict.undecided) == (3, 4, ())
-    assert [point.judgement for point in verdict.points] == ["fine"] * 4 + ["hurts"] * 3
+    assert [point.judgement for point in points] == ["fine"] * 4 + ["hurts"] * 3
     text = " ".join(verdict.sentences)
     assert "Up to k = 3 freezing costs nothing that can be seen" in text
     assert "From k = 4 on it hurts: it loses 4" in text
@@ -32,16 +32,16 @@ def test_flat_curve_with_noise_rarely_hurts(seeds, monkeypatch):
     """The best of 13 equal means is too good by luck; that must not make the others look bad."""
     monkeypatch.setattr("recipes.freeze_verdict.MOST_SEEDS", 1)  # of no matter here, and slow to find out
     flat = dict.fromkeys(range(13), 0.9)
-    verdicts = [judge_sweep(curve(flat, seeds, 0.01, seed), rows=500) for seed in range(1000, 1400)]
-    wrong = sum(any(point.judgement == "hurts" for point in verdict.points) for verdict in verdicts)
-    assert wrong / len(verdicts) <= 0.08
+    judged = [judge_sweep(curve(flat, seeds, 0.01, seed), rows=500) for seed in range(1000, 1400)]
+    wrong = sum(any(point.judgement == "hurts" for point in points) for points, _ in judged)
+    assert wrong / len(judged) <= 0.08
 
 
 def test_noise_as_large_as_the_bend_is_not_decided_and_the_seeds_that_decide_are_said():
     noisy = {0: (0.95, 0.93), 1: (0.93, 0.95), 2: (0.95, 0.93), 3: (0.90, 0.88)}
-    verdict = judge_sweep(noisy, rows=500)
+    points, verdict = judge_sweep(noisy, rows=500)
     assert (verdict.chosen, verdict.hurts_from, verdict.undecided) == (2, None, (3,))
-    assert verdict.points[3].loss < verdict.noise
+    assert points[3].loss < verdict.noise
     assert verdict.more_seeds > 0
     text = " ".join(verdict.sentences)
     assert "Not decided: k = 3." in text and f"About {verdict.more_seeds} more seed" in text
@@ -52,18 +52,18 @@ def test_number_of_seeds_advised_decides_about_four_times_in_five():
     """The advice rests on the loss and the spread as they were seen; here they are the true ones."""
     spread = 0.02
     seen = {0: (0.95 + spread, 0.95 - spread), 1: (0.95 - spread, 0.95 + spread), 2: (0.92, 0.92)}
-    advised = judge_sweep(seen, rows=500)
+    _, advised = judge_sweep(seen, rows=500)
     assert advised.undecided == (2,)
     true = math.sqrt(4 * spread**2 / 2)  # the residuals of ``seen`` over their degrees of freedom
     means = {k: sum(scores) / 2 for k, scores in seen.items()}
     seeds = 2 + advised.more_seeds
     draws = [judge_sweep(curve(means, seeds, true, seed), rows=500) for seed in range(100)]
-    decided = sum(verdict.hurts_from == 2 for verdict in draws)
+    decided = sum(verdict.hurts_from == 2 for _, verdict in draws)
     assert 0.7 < decided / len(draws) <= 0.97
 
 
 def test_loss_that_no_number_of_seeds_decides_is_called_that():
-    verdict = judge_sweep({0: (0.99, 0.51), 1: (0.48, 0.999)}, rows=100, max_drop=0.0105)
+    _, verdict = judge_sweep({0: (0.99, 0.51), 1: (0.48, 0.999)}, rows=100, max_drop=0.0105)
     assert verdict.undecided and verdict.more_seeds is None
     assert f"Over {MOST_SEEDS} more seeds would be needed" in " ".join(verdict.sentences)
 
@@ -74,62 +74,62 @@ def test_loss_that_no_number_of_seeds_decides_is_called_that():
 )
 def test_allowed_drop_decides_by_the_mean_loss(max_drop, chosen, hurts_from):
     scores = {k: (mean, mean) for k, mean in BEND.items()}
-    verdict = judge_sweep(scores, rows=500, max_drop=max_drop)
+    _, verdict = judge_sweep(scores, rows=500, max_drop=max_drop)
     assert (verdict.chosen, verdict.hurts_from, verdict.undecided) == (chosen, hurts_from, ())
     assert f"loses no more than {100 * max_drop:.1f} points is {chosen}" in verdict.sentences[0]
 
 
 def test_loss_near_the_allowed_one_is_said_to_be_unsure():
     scores = curve(BEND, seeds=2, spread=0.01, seed=1)
-    verdict = judge_sweep(scores, rows=500, max_drop=0.035)
+    _, verdict = judge_sweep(scores, rows=500, max_drop=0.035)
     assert verdict.undecided and verdict.more_seeds
     assert "may lie on either side of the limit. About" in " ".join(verdict.sentences)
 
 
 def test_one_seed_is_judged_by_the_sampling_error_and_says_so():
     scores = {k: (mean,) for k, mean in BEND.items()}
-    verdict = judge_sweep(scores, rows=500, sampling_errors=dict.fromkeys(BEND, 0.01))
+    points, verdict = judge_sweep(scores, rows=500, sampling_errors=lambda best: dict.fromkeys(BEND, 0.01))
     assert (verdict.chosen, verdict.hurts_from, verdict.undecided) == (3, 4, ())
     assert "sampling error of 500 validation rows" in verdict.test
     assert "of one seed the spread between seeds is not known" in verdict.test
-    assert all(point.spread is None for point in verdict.points)
-    larger = judge_sweep(scores, rows=500, sampling_errors=dict.fromkeys(BEND, 0.02))
+    assert all(point.spread is None for point in points)
+    _, larger = judge_sweep(scores, rows=500, sampling_errors=lambda best: dict.fromkeys(BEND, 0.02))
     assert (larger.chosen, larger.hurts_from, larger.undecided) == (3, 5, (4,))
     assert larger.more_seeds >= 1
 
 
 def test_bend_of_a_score_that_is_better_when_lower():
     scores = {0: (0.20, 0.21), 1: (0.20, 0.20), 2: (0.50, 0.52)}
-    verdict = judge_sweep(scores, rows=100, lower_is_better=True)
+    _, verdict = judge_sweep(scores, rows=100, lower_is_better=True)
     assert (verdict.best, verdict.chosen, verdict.hurts_from) == (1, 1, 2)
     assert "points" not in verdict.sentences[1]
 
 
 def test_dip_below_a_k_that_is_fine_does_not_stop_there():
-    verdict = judge_sweep({0: (0.5, 0.5), 1: (0.95, 0.95), 2: (0.95, 0.94), 3: (0.6, 0.6)}, rows=500)
+    _, verdict = judge_sweep({0: (0.5, 0.5), 1: (0.95, 0.95), 2: (0.95, 0.94), 3: (0.6, 0.6)}, rows=500)
     assert (verdict.chosen, verdict.hurts_from) == (2, 3)
 
 
 def test_best_of_equals_is_the_one_with_more_frozen():
-    verdict = judge_sweep(dict.fromkeys(range(4), (1.0, 1.0)), rows=50)
+    _, verdict = judge_sweep(dict.fromkeys(range(4), (1.0, 1.0)), rows=50)
     assert (verdict.best, verdict.chosen, verdict.hurts_from) == (3, 3, None)
     assert "No k that was tried hurts, up to k = 3." in verdict.sentences
 
 
 def test_seeds_that_agree_do_not_make_less_than_a_row_count():
-    verdict = judge_sweep({0: (0.95, 0.95), 1: (0.95 - 1e-4, 0.95 - 1e-4)}, rows=100)
+    _, verdict = judge_sweep({0: (0.95, 0.95), 1: (0.95 - 1e-4, 0.95 - 1e-4)}, rows=100)
     assert verdict.chosen == 1 and verdict.noise > 0
 
 
 def test_score_that_is_not_defined_is_never_chosen():
-    verdict = judge_sweep({0: (0.8,), 1: (math.nan,)}, rows=10, sampling_errors={})
+    points, verdict = judge_sweep({0: (0.8,), 1: (math.nan,)}, rows=10)
     assert verdict.chosen == 0
-    assert verdict.points[1].judgement == "not defined" and verdict.points[1].scores == (None,)
+    assert points[1].judgement == "not defined" and points[1].scores == (None,)
     with pytest.raises(EncError, match="not defined"):
         judge_sweep({0: (math.nan,)}, rows=10)
 
 
 def test_single_k_is_not_compared():
-    verdict = judge_sweep({4: (0.9, 0.91)}, rows=100)
+    _, verdict = judge_sweep({4: (0.9, 0.91)}, rows=100)
     assert verdict.chosen == 4
     assert verdict.sentences == ("Only k = 4 was tried; there is nothing to compare it with.",)
