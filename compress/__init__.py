@@ -7,5 +7,9 @@ found). ``comparison`` measures several models in turns and ``paired`` says how 
 ``profile`` shows where the time goes, with a ``stopwatch`` in each sublayer; ``uncertainty`` says how sure a
 score is.
 
+Pruning: ``pruning`` scores, chooses, removes and repairs heads or neurons (``units``), with ``gates`` to
+silence them, ``importance``, ``selection``, ``removal`` and the least-squares ``repair``; ``layer_choice``
+says which whole layers go.
+
 Running: ``onnx_graph`` writes a classifier as an ONNX graph, ``quantization`` makes it int8.
 """

@@ -1,0 +1,56 @@
+"""Gates: a factor on what a head or a neuron contributes, while a context lasts.
+
+A gate at 1 changes nothing, at 0 it silences its unit; the gradient at 1 says what silencing would do. Gates
+sit before the output projections, as hooks: a model outside of the context computes as if there were none.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from compress.removal import Kept
+from compress.units import Unit, output_projection, unit_counts, unit_width
+from encoder.model import Classifier
+from encoder.packing import Packing
+
+
+@contextmanager
+def gated(
+    model: Classifier, unit: Unit, gates: Sequence[Tensor], packing: Packing | None = None
+) -> Iterator[None]:
+    """Multiply each layer's units by its ``gates``: [units], or [B, units] for the rows of ``packing``."""
+    hooks = []
+    try:
+        for layer, shape, gate in zip(model.encoder.layers, model.config.layers, gates, strict=True):
+            hook = _gate(gate, unit_width(shape, unit), packing)
+            hooks.append(output_projection(layer, unit).register_forward_pre_hook(hook))
+        yield
+    finally:
+        for handle in hooks:
+            handle.remove()
+
+
+def _gate(gate: Tensor, width: int, packing: Packing | None) -> Any:
+    def multiply(module: object, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        x = arguments[0]  # [N, units·width], in a last layer [B, units·width]
+        factors = gate
+        if packing is not None and len(x) != packing.num_rows:
+            factors = gate.index_select(0, packing.rows)  # [N, units]
+        return ((x.unflatten(1, (-1, width)) * factors[..., None]).flatten(1), *arguments[1:])
+
+    return multiply if gate.shape[-1] else lambda module, arguments: None
+
+
+@contextmanager
+def silenced(model: Classifier, unit: Unit, kept: Kept) -> Iterator[None]:
+    """All units but those at the places ``kept`` of each layer contribute nothing."""
+    gates = []
+    for count, places in zip(unit_counts(model.config, unit), kept, strict=True):
+        gate = torch.zeros(count, device=next(model.parameters()).device)
+        gate[list(places)] = 1.0
+        gates.append(gate)
+    with gated(model, unit, gates):
+        yield

@@ -1,0 +1,141 @@
+"""Structured pruning: score the units, choose, remove, repair; in rounds, or as far as a score allows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from compress.importance import Method, OnDone, Scores, score_units
+from compress.removal import keep_units
+from compress.repair import repair_
+from compress.selection import Scope, select_units
+from compress.units import Unit, unit_counts
+from encoder.model import Classifier
+from encoder.rows import TokenizedRows
+
+
+@dataclass(frozen=True)
+class PruningPlan:
+    """How units are chosen and what is done for those that stay.
+
+    ``steps``: in so many rounds of about equal size, scored anew in each. ``min_per_layer``: units that stay
+    in each layer. ``repair``: least squares after each removal, on the sublayers that lost units.
+    """
+
+    unit: Unit
+    method: Method = "fisher"
+    scope: Scope = "global"
+    normalize: bool = False
+    min_per_layer: int = 0
+    steps: int = 1
+    repair: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class PruningRows:
+    """Training rows that nothing is reported on: ``scoring`` with labels, for importance, and ``repair``."""
+
+    scoring: TokenizedRows
+    repair: TokenizedRows
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A pruned classifier, ``kept`` being the places of its units among the original's, by layer.
+
+    ``scores``: the importance of all units of the original, by layer, as the first round found it; ``None``
+    where the user chose.
+    """
+
+    model: Classifier
+    kept: list[list[int]]
+    scores: Scores | None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A number of units that stay, and by how much the score fell with so many."""
+
+    keep: int
+    drop: float
+
+
+def prune(
+    model: Classifier,
+    rows: PruningRows,
+    plan: PruningPlan,
+    keep: int,
+    *,
+    scores: Scores | None = None,
+    device: str = "cpu",
+    on_done: OnDone = lambda done, total: None,
+) -> Pruned:
+    """A new classifier with ``keep`` units in all, chosen by ``plan``; ``model`` stays as it is.
+
+    ``scores`` are those of ``model``, where they are known already.
+
+    Raises:
+        CompressionError: the plan demands more units than ``keep``.
+    """
+    counts = unit_counts(model.config, plan.unit)
+    kept, made, first = [list(range(count)) for count in counts], model, scores
+    for step in range(1, plan.steps + 1):
+        target = sum(counts) - round((sum(counts) - keep) * step / plan.steps)
+        if scores is None or step > 1:
+            scores = score_units(
+                made,
+                rows.scoring,
+                plan.unit,
+                plan.method,
+                normalize=plan.normalize,
+                seed=plan.seed,
+                device=device,
+                on_done=on_done,
+            )
+        first = first or scores
+        chosen = select_units(scores, target, scope=plan.scope, min_per_layer=plan.min_per_layer)
+        made = remove(made, model, plan.unit, chosen, rows.repair if plan.repair else None, device=device)
+        kept = [[layer[place] for place in places] for layer, places in zip(kept, chosen, strict=True)]
+    return Pruned(made, kept, first)
+
+
+def remove(
+    model: Classifier,
+    original: Classifier,
+    unit: Unit,
+    kept: Sequence[Sequence[int]],
+    rows: TokenizedRows | None,
+    *,
+    device: str = "cpu",
+) -> Classifier:
+    """``model`` with the units at the places ``kept``; with ``rows``, repaired to do as ``original`` does."""
+    made = keep_units(model, unit, kept)
+    if rows is not None and made.config != original.config:
+        repair_(made, original, rows, units=(unit,), device=device)
+    return made
+
+
+def prune_within(
+    make: Callable[[int], Pruned],
+    drop_of: Callable[[Classifier], float],
+    keeps: Sequence[int],
+    max_drop: float,
+) -> tuple[Pruned | None, list[Trial]]:
+    """The pruned classifier with the fewest units whose drop is at most ``max_drop``, by bisection.
+
+    ``make`` prunes to a number of units, ``drop_of`` says by how much a score fell, ``keeps`` are the numbers
+    to try, the most units first; drops are taken to grow along them. ``None`` where the first is too much.
+    Also returned are all trials, in order.
+    """
+    trials: list[Trial] = []
+    best: Pruned | None = None
+    low, high = 0, len(keeps)  # all before low are within, all from high on are not
+    place = len(keeps) - 1 if len(keeps) == 1 else len(keeps) // 2
+    while low < high:
+        made = make(keeps[place])
+        trials.append(Trial(keeps[place], drop_of(made.model)))
+        if trials[-1].drop <= max_drop:
+            best, low = made, place + 1
+        else:
+            high = place
+        place = (low + high) // 2
+    return best, trials

@@ -1,0 +1,36 @@
+"""Heads and neurons as one thing: units of a sublayer, each with its columns of the output projection.
+
+Head h of a layer enters the output projection of attention by the columns h·K to (h+1)·K, neuron f that of
+the feed-forward block by column f. What is said of one kind in terms of columns holds for the other.
+"""
+
+from typing import Any, Literal
+
+from torch import nn
+
+from encoder.config import EncoderConfig, LayerShape
+from encoder.linear import Linear
+
+Unit = Literal["heads", "neurons"]
+
+
+def count_units(shape: LayerShape, unit: Unit) -> int:
+    """H or F: how many units a layer has."""
+    return shape.num_attention_heads if unit == "heads" else shape.intermediate_size
+
+
+def unit_width(shape: LayerShape, unit: Unit) -> int:
+    """K or 1: the columns of the output projection that belong to one unit."""
+    return shape.head_size if unit == "heads" else 1
+
+
+def unit_counts(config: EncoderConfig, unit: Unit) -> list[int]:
+    """The units of each layer."""
+    return [count_units(shape, unit) for shape in config.layers]
+
+
+def output_projection(layer: nn.Module, unit: Unit) -> Linear:
+    """The linear layer that adds up what the units of a layer found."""
+    sublayer: Any = layer.attention if unit == "heads" else layer.feed_forward
+    output: Linear = sublayer.output
+    return output
