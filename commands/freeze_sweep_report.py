@@ -39,12 +39,14 @@ def show_sweep(result: Result, console: "Console") -> None:
 
 
 def _table(sweep: FreezeSweep, *, narrow: bool) -> "Table":
-    """A line a point; times and memory also as shares of those of k = 0."""
+    """A line a point; times and memory also as shares of those of k = 0. A narrow one has no losses."""
     on_gpu = any(point.device_memory_bytes is not None for point in sweep.points)
     title = METRIC_TITLES.get(sweep.metric, sweep.metric)
     several = len(sweep.seeds) > 1
-    heads = ["k", "trains", title, "loss", "training", "GPU memory" if on_gpu else "peak memory"]
-    table = make_table(*heads, "", texts=0)
+    heads = ["k", "trains", title, "loss", "training", "GPU memory" if on_gpu else "peak memory", ""]
+    if narrow:
+        heads.remove("loss")
+    table = make_table(*heads, texts=0)
     table.columns[-1].justify = "left"
     table.collapse_padding = narrow
     memories = {p.k: p.device_memory_bytes if on_gpu else p.peak_memory_bytes for p in sweep.points}
@@ -52,15 +54,18 @@ def _table(sweep: FreezeSweep, *, narrow: bool) -> "Table":
     for point in sweep.points:
         memory = memories[point.k]
         spread = f" ± {number(point.spread)}" if several and point.spread is not None else ""
-        table.add_row(
+        cells = [
             str(point.k),
             _millions(point.trainable_parameters),
             number(point.mean) + spread,
-            _loss(point),
+            number(point.loss),
             duration(point.seconds) + _share(point.seconds, seconds.get(0)),
             "–" if memory is None else size(memory) + _share(memory, memories.get(0)),
             _mark(point, sweep),
-        )
+        ]
+        if narrow:
+            del cells[3]
+        table.add_row(*cells)
     for column in table.columns:
         column.no_wrap = True
     return table
@@ -70,27 +75,26 @@ def _millions(amount: int) -> str:
     return f"{amount / 1e6:.1f} M" if amount >= 1e5 else f"{amount:,}"
 
 
-def _loss(point: SweepPoint) -> str:
-    return "–" if point.loss is None else f"{point.loss:.4f}"
-
-
 def _share(value: float, of: float | None) -> str:
     return f" ({value / of:.2f})" if of else ""
 
 
 def _mark(point: SweepPoint, sweep: FreezeSweep) -> str:
-    """What was found of a point."""
+    """What was found of a point; with ``?`` where the noise allows the opposite."""
+    what: str = "" if point.judgement == "fine" else point.judgement
     if point.k == sweep.verdict.chosen:
-        return "← chosen" if point.sure else "← chosen, not sure"
-    if point.judgement == "fine":
-        return "" if point.sure else "not sure"
-    return point.judgement if point.sure or point.judgement == "undecided" else f"{point.judgement}, not sure"
+        what = "← chosen"
+    if point.sure or point.judgement == "undecided":
+        return what
+    return f"{what or point.judgement} ?"
 
 
 def _remarks(sweep: FreezeSweep) -> Iterable[str]:
     scored = f"{count(sweep.rows, f'{sweep.split} row')}, {count(len(sweep.seeds), 'seed')} a point"
     brackets = "; in brackets the share of k = 0" if any(point.k == 0 for point in sweep.points) else ""
     yield f"k: layers frozen, with the embeddings. Scores on {scored}{brackets}."
+    if any("?" in _mark(point, sweep) for point in sweep.points):
+        yield "?: the noise leaves open on which side of the limit this is."
     if sweep.frozen_seconds >= SHOWN_SECONDS:
         yield f"Frozen layers were computed once for all points, which took {duration(sweep.frozen_seconds)}."
     if any(point.peak_memory_bytes is None for point in sweep.points):

@@ -129,7 +129,7 @@ def judge_sweep(
         hurts_from=hurts_from,
         undecided=tuple(undecided),
         more_seeds=more_seeds,
-        noise=noise.typical,
+        noise=noise.smallest,
         test=noise.describe(),
         sentences=(),
     )
@@ -158,6 +158,7 @@ class _Noise:
         self.seeds = len(scores[best])
         self.num_points = len(scores)
         self.rows = rows
+        self._compared = [k for k in scores if k != best]
         self._errors = {k: error for k, error in sampling_errors.items() if k in scores and k != best}
         if self.seeds > 1:
             table = np.stack(list(scores.values()))  # [points, seeds]
@@ -182,11 +183,9 @@ class _Noise:
         return self._factor(self.seeds) * error
 
     @property
-    def typical(self) -> float:
-        """``margin`` of most k."""
-        if self.seeds > 1:
-            return self.margin(-1)
-        return self._factor(1) * float(np.median(list(self._errors.values()) or [0.0]))
+    def smallest(self) -> float:
+        """The smallest ``margin`` there is."""
+        return min((self.margin(k) for k in self._compared), default=0.0)
 
     def seeds_to_see(self, gap: float, k: int) -> int | None:
         """How many seeds more would show a difference ``gap`` of ``k``, with probability ``POWER``."""
@@ -257,6 +256,8 @@ class _Words:
             allowed = f"no more than {self._amount(self._max_drop)}"
             return f"The largest k that loses {allowed} is {k}: {self._loss(k)}."
         what = "it scores best" if k == verdict.best else f"{self._loss(k)}, which is within noise"
+        if k == 0:
+            return f"Nothing can be frozen without a loss, as far as can be seen: k = 0 is fine, {what}."
         return f"Up to k = {k} freezing costs nothing that can be seen: {what}."
 
     def _bend(self) -> str:

@@ -9,8 +9,9 @@ from compress.size import Size
 from compress.uncertainty import ScoreInterval
 from compress.workload import Shape
 from encoder.data_report import DataReport, SplitReport
+from recipes.freeze_verdict import judge_sweep
 from recipes.measurements import BenchModel, BenchRatio, BenchResult, BenchRow, MeasuredTexts
-from recipes.result import DataResult, ModelResult, Parent, Result
+from recipes.result import DataResult, FreezeSweep, ModelResult, Parent, Result, SweepPoint
 
 MACHINE = Machine(
     cpu="A Processor With A Rather Long Name (R) CPU @ 2.00GHz, Seventh Generation",
@@ -109,6 +110,38 @@ def make_result(source="runs/a", sha256="a", parent="base", parent_source="model
         "size": make_size(),
     }
     return Result(**values | changes)
+
+
+def make_sweep(scores, max_drop=None, memory=True, rows=500):
+    """A sweep that found ``scores``, k → by seed; a tenth less of time and memory with each k."""
+    points, verdict = judge_sweep(
+        scores,
+        rows=rows,
+        max_drop=None if max_drop is None else max_drop / 100,
+        sampling_errors=lambda best: dict.fromkeys(scores, 0.01),
+    )
+    seeds = len(next(iter(scores.values())))
+    return FreezeSweep(
+        metric="accuracy",
+        split="validation",
+        rows=rows,
+        seeds=tuple(range(seeds)),
+        max_drop=max_drop,
+        total_parameters=22_000_000,
+        points=tuple(
+            SweepPoint(
+                **point.model_dump(),
+                trainable_parameters=round(22_000_000 * 0.8**point.k),
+                seconds=max(10, 100 - 10 * point.k),
+                peak_memory_bytes=max(10**8, 10**9 - 10**8 * point.k) if memory else None,
+                device_memory_bytes=None,
+            )
+            for point in points
+        ),
+        verdict=verdict,
+        kept_seed=0,
+        frozen_seconds=12.0,
+    )
 
 
 def make_bench(models=(("runs/a", "a"),), rows=None, ratios=(), **changes):

@@ -92,9 +92,11 @@ def test_links_between_pages_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("command", ["finetune", "evaluate", "predict", "bench", "profile", "runs"])
+@pytest.mark.parametrize(
+    "command", ["finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs"]
+)
 def test_every_command_has_its_recipe_its_test_and_its_page(command):
     for folder in ("commands", "recipes"):
         assert (ROOT / folder / f"{command}.py").exists()
         assert (ROOT / "tests" / folder / f"test_{command}.py").exists()
-    assert (ROOT / "docs" / f"{command}.md").exists()
+    assert (ROOT / "docs" / f"{command.replace('_', '-')}.md").exists()

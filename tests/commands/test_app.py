@@ -28,7 +28,8 @@ def enc(*arguments, script=MAIN, **options):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["finetune"], ["evaluate"], ["predict"], ["bench"], ["profile"], ["runs"]]
+    "command",
+    [[], ["finetune"], ["freeze-sweep"], ["evaluate"], ["predict"], ["bench"], ["profile"], ["runs"]],
 )
 def test_help_leaves_torch_alone_and_has_no_cut_words(command):
     done = enc(*command, "--help", script=SPY)
@@ -51,6 +52,7 @@ def test_help_takes_less_than_half_a_second_of_work():
     ("command", "usage"),
     [
         ("finetune", "[OPTIONS]"),
+        ("freeze-sweep", "[OPTIONS]"),
         ("evaluate", "[OPTIONS] MODEL"),
         ("predict", "[OPTIONS] MODEL [TEXT]..."),
         ("bench", "[OPTIONS] MODEL..."),
@@ -73,6 +75,19 @@ def test_usage_has_brackets_around_what_may_be_left_out(command, usage, capsys):
         (["finetune", "--batchsize", "3"], "did you mean --batch-size?"),
         (["finetune", "--freeze-layers"], "--freeze-layers"),
         (["finetune", "--num-epochs", "many"], "--num-epochs is 'many'; expected a whole number above 0"),
+        (
+            ["freeze-sweep", "--freeze-layers", "3"],
+            "--freeze-layers is not an option of enc freeze-sweep; did you mean --points?",
+        ),
+        (["freeze-sweep", "--train-classifier-only"], "--train-classifier-only is not an option"),
+        (["freeze-sweep", "--points", ""], "--points is ''; expected whole numbers from 0 up, with commas"),
+        (["freeze-sweep", "--points", "1,x"], "--points is 'x'; expected whole numbers from 0 up"),
+        (
+            ["freeze-sweep", "--model=m", "--data=d", "--output=o", "--points=1", "--search"],
+            "--points and --search both say which numbers to try; give one of them",
+        ),
+        (["freeze-sweep", "--seeds", "0"], "--seeds is '0'; expected a whole number at least 1"),
+        (["freeze-sweep", "--max-drop", "-1"], "--max-drop is '-1'; expected a number at least 0"),
         (["evaluate", "runs/x"], "--data is missing"),
         (["predict"], "MODEL is missing"),
         (["predict", "runs/x", "text", "--format", "cvs"], "did you mean 'csv'?"),

@@ -11,6 +11,7 @@ from encoder.errors import ConfigError
 from recipes.bench_config import BenchConfig
 from recipes.evaluate_config import EvaluateConfig
 from recipes.finetune_config import FinetuneConfig
+from recipes.freeze_sweep_config import FreezeSweepConfig
 from recipes.predict_config import PredictConfig
 from recipes.profile_config import ProfileConfig
 from recipes.runs_config import RunsConfig
@@ -22,6 +23,7 @@ NEEDED = {"model": "m", "data": "d", "output": "o"}
     ("command", "config"),
     [
         ("finetune", FinetuneConfig),
+        ("freeze-sweep", FreezeSweepConfig),
         ("evaluate", EvaluateConfig),
         ("predict", PredictConfig),
         ("bench", BenchConfig),

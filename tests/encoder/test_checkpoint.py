@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from encoder import checkpoint
-from encoder.checkpoint import load_classifier, save_classifier
+from encoder.checkpoint import draw_new_classifier_, load_classifier, save_classifier
 from encoder.config import LayerShape
 from encoder.errors import CheckpointError
 from encoder.model_folder import read_tokenizer
@@ -60,6 +60,18 @@ def test_a_new_task_gets_a_new_head_and_keeps_the_encoder(make_classifier, token
     assert other.new_parameters == ("classifier.output.weight", "classifier.output.bias")
     for name, parameter in other.encoder.named_parameters():
         assert torch.equal(parameter, model.encoder.get_parameter(name))
+
+
+@pytest.mark.parametrize("task", [Task(kind="regression"), TASK])
+def test_a_classifier_drawn_again_is_that_of_a_model_loaded_with_the_seed(
+    make_classifier, tokenizer, tmp_path: Path, task: Task
+) -> None:
+    save_classifier(make_classifier(task=TASK), tokenizer, tmp_path)
+    model = load_classifier(tmp_path, task=task, seed=0)
+    draw_new_classifier_(model, 7)
+    expected = load_classifier(tmp_path, task=task, seed=7)
+    for (name, one), two in zip(model.named_parameters(), expected.parameters(), strict=True):
+        assert torch.equal(one, two), name
 
 
 @pytest.mark.parametrize("kind", ["single_label", "multi_label"])

@@ -10,7 +10,7 @@ import encoder.training as training
 from encoder.errors import ConfigError, EncError
 from encoder.freezing import Freezing, freeze_
 from encoder.task import Task
-from encoder.training import TrainingConfig, train_
+from encoder.training import TrainingConfig, load_best_, train_
 
 LENGTHS = [3, 9, 5, 5, 12, 2, 7, 4, 6, 8] * 4
 
@@ -99,6 +99,18 @@ def test_a_finished_run_resumes_without_training_again(make_classifier, make_row
     train_(again, train, None, config(), work_folder=tmp_path, resume=True,
            on_progress=lambda p: steps.append(p.step))  # fmt: skip
     assert steps == []
+    assert_equal(weights(again), weights(model))
+
+
+@pytest.mark.parametrize("layers", [0, 2])
+def test_best_weights_can_be_had_again_from_the_folder(make_classifier, make_rows, tmp_path, layers) -> None:
+    train, validation = planted(make_rows), planted(make_rows, seed=1)
+    model, again = make_classifier(), make_classifier()
+    for one in (model, again):
+        freeze_(one, Freezing(layers=layers))
+    train_(model, train, validation, config(), work_folder=tmp_path)
+    (tmp_path / "training-state.pt").unlink()
+    load_best_(again, [train, validation], tmp_path)
     assert_equal(weights(again), weights(model))
 
 
