@@ -273,8 +273,7 @@ class _Words:
         verdict = self._verdict
         names = _listed([str(k) for k in verdict.undecided])
         if self._max_drop is None:
-            losses = "; ".join(f"k = {k}: {self._loss(k)}" for k in verdict.undecided)
-            line = f"Not decided: k = {names}. What they lost may be noise ({losses})."
+            line = f"Not decided: k = {names}; what was lost may be noise. {self._losses(verdict.undecided)}."
             cause = "the loss is too small beside the spread"
         else:
             line = f"Not sure: with this spread k = {names} may lie on either side of the limit."
@@ -284,8 +283,15 @@ class _Words:
         number = verdict.more_seeds
         return f"{line} About {number} more seed{'' if number == 1 else 's'} would decide."
 
+    def _losses(self, several: Sequence[int]) -> str:
+        """``k = 3: it loses …``, or from the least to the most."""
+        if len(several) == 1:
+            return f"k = {several[0]}: {self._loss(several[0])}"
+        losses = [self._points[k].loss or 0.0 for k in several]
+        return f"They lose {self._number(min(losses))} to {self._amount(max(losses))}"
+
     def _loss(self, k: int) -> str:
-        """``it lost 1.2 points (0.4 to 2.0)``."""
+        """``it loses 1.2 points (0.4 to 2.0)``."""
         point = self._points[k]
         assert point.loss is not None
         if k == self._verdict.best:
