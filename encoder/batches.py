@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -29,7 +30,8 @@ class Computed:
 class Batch:
     """B rows, packed: ``input_ids`` and ``token_type_ids`` int64 [N], ``labels`` as in ``TokenizedRows``.
 
-    With ``computed`` an encoder goes on from there; ``packing`` is then that of ``computed.hidden``.
+    With ``computed`` an encoder goes on from there; ``packing`` is then that of ``computed.hidden``. The last
+    ``num_filling_rows`` rows of the packing are none of the B: see ``from_rows``.
     """
 
     input_ids: Tensor
@@ -37,18 +39,31 @@ class Batch:
     packing: Packing
     labels: Tensor | None = None
     computed: Computed | None = None
+    num_filling_rows: int = 0
 
     @classmethod
-    def from_rows(cls, rows: TokenizedRows) -> "Batch":
-        """All of ``rows`` as one batch."""
+    def from_rows(cls, rows: TokenizedRows, *, multiple_of: int = 1) -> "Batch":
+        """All of ``rows`` as one batch.
+
+        One more row, without a label, makes the number of tokens a ``multiple_of``: oneDNN compiles and keeps
+        a kernel for every size of a bf16 product that it meets. A classifier leaves that row out, and it
+        changes no gradient.
+        """
         known = rows.activations
         lengths = rows.lengths if known is None else known.lengths
+        ids, types = rows.input_ids.astype(np.int64), rows.token_type_ids.astype(np.int64)
+        hidden = None if known is None else known.read()
+        if filling := -int(lengths.sum()) % multiple_of:
+            lengths = np.append(lengths, filling)
+            ids, types = np.pad(ids, (0, filling)), np.pad(types, (0, filling))
+            hidden = None if hidden is None else F.pad(hidden, (0, 0, 0, filling))
         return cls(
-            input_ids=torch.from_numpy(rows.input_ids.astype(np.int64)),
-            token_type_ids=torch.from_numpy(rows.token_type_ids.astype(np.int64)),
+            input_ids=torch.from_numpy(ids),
+            token_type_ids=torch.from_numpy(types),
             packing=Packing.from_lengths(torch.from_numpy(lengths)),
             labels=None if rows.labels is None else torch.from_numpy(rows.labels),
-            computed=None if known is None else Computed(known.depth, known.read()),
+            computed=None if known is None or hidden is None else Computed(known.depth, hidden),
+            num_filling_rows=int(filling > 0),
         )
 
     @classmethod
@@ -78,6 +93,7 @@ class Batch:
             self.packing.to(device),
             None if self.labels is None else self.labels.to(device, non_blocking=True),
             None if self.computed is None else self.computed.to(device),
+            self.num_filling_rows,
         )
 
 

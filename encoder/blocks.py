@@ -6,8 +6,8 @@ one width, as many as fit, and a token attends only to the tokens of its own row
 padding, few operations.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 
@@ -18,6 +18,10 @@ from torch import Tensor
 MIN_WIDTH = 32
 # A block may be this many times as wide as the rows in it before they get narrower ones.
 WIDTHS_APART = 2
+# Widths, and numbers of blocks, are multiples of these: oneDNN compiles and keeps a kernel, of a megabyte and
+# in a millisecond, for every shape of a bf16 product that it meets, so shapes had better come again.
+ROUND_WIDTH = 8
+ROUND_BLOCKS = 4
 # Blocks of one part have at most this many pairs of slots (a head's attention weights), so that what is
 # computed of them stays in the cache.
 MAX_PAIRS = 40_000
@@ -28,13 +32,14 @@ class Part:
     """Blocks of one width: the slots ``start:stop`` of all, ``num_blocks`` times ``width``.
 
     ``rows`` int64 [num_blocks, width] is the row of each slot, −1 where there is no token; ``None`` when
-    every block is one whole row.
+    every block is one whole row. ``num_used`` blocks hold tokens.
     """
 
     start: int
     num_blocks: int
     width: int
     rows: Tensor | None
+    num_used: int
     _biases: dict[tuple[int, torch.dtype], Tensor] = field(default_factory=dict, repr=False)
 
     @property
@@ -98,44 +103,48 @@ def lay_out(lengths: Tensor) -> Blocks:
     if not any(sizes):
         return Blocks((), None)
     if len(set(sizes)) == 1:  # every row is a block, and every slot a token
-        widths, slots, rows = sizes, None, None
-    else:
-        widths, starts = _place(sizes)
-        row = torch.arange(len(sizes)).repeat_interleave(lengths)  # [N]
-        shift = torch.tensor(starts) - (lengths.cumsum(0) - lengths)
-        slots = torch.arange(len(row)) + shift[row]
-        rows = torch.full((sum(widths),), -1)
-        rows[slots] = row
-    parts: list[Part] = []
-    slot = 0
-    for width, count in _runs(widths):
-        end = slot + count * width
-        parts.append(Part(slot, count, width, None if rows is None else rows[slot:end].view(count, width)))
-        slot = end
-    return Blocks(tuple(parts), slots)
+        parts = _make_parts(sizes, rounded=False)
+        return Blocks(tuple(parts), None)
+    widths, places = _place(sizes)
+    parts = _make_parts(widths, rounded=True)
+    first_slots = [part.start + i * part.width for part in parts for i in range(part.num_used)]
+    starts = torch.tensor([first_slots[block] + used for block, used in places])
+    row = torch.arange(len(sizes)).repeat_interleave(lengths)  # [N]
+    slots = torch.arange(len(row)) + (starts - (lengths.cumsum(0) - lengths))[row]
+    rows = torch.full((parts[-1].stop,), -1)
+    rows[slots] = row
+    return Blocks(
+        tuple(replace(part, rows=rows[part.start : part.stop].view(-1, part.width)) for part in parts), slots
+    )
 
 
-def _place(sizes: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The width of each block, and the slot at which each row begins: the longest rows first, next fit."""
+def _place(sizes: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
+    """The width of each block; for each row its block and where in it: the longest rows first, next fit."""
     widths: list[int] = []
-    starts = [0] * len(sizes)
-    block = used = 0  # the slot where the last block begins, and how many of its slots are taken
+    places = [(0, 0)] * len(sizes)
+    used = 0  # slots of the last block that are taken
     for row in sorted(range(len(sizes)), key=lambda row: -sizes[row]):
         size = sizes[row]
         width = widths[-1] if widths else 0
         narrower = size * WIDTHS_APART < width > MIN_WIDTH
         if narrower or used + size > width:
-            block += width
-            widths.append(max(size, MIN_WIDTH) if narrower or not widths else width)
+            new = narrower or not widths
+            widths.append(max(-(-size // ROUND_WIDTH) * ROUND_WIDTH, MIN_WIDTH) if new else width)
             used = 0
-        starts[row] = block + used
+        places[row] = (len(widths) - 1, used)
         used += size
-    return widths, starts
+    return widths, places
 
 
-def _runs(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Each width with how many blocks in a row have it, never more than ``MAX_PAIRS`` allows."""
+def _make_parts(widths: Sequence[int], *, rounded: bool) -> list[Part]:
+    """Parts for blocks of these widths, equal ones together but for what ``MAX_PAIRS`` allows."""
+    parts: list[Part] = []
+    slot = 0
     for width, run in groupby(widths):
-        count, most = len(list(run)), max(1, MAX_PAIRS // width**2)
-        for done in range(0, count, most):
-            yield width, min(most, count - done)
+        left, most = len(list(run)), max(1, MAX_PAIRS // width**2)
+        while left > 0:
+            used = min(most, left)
+            count = min(most, -(-used // ROUND_BLOCKS) * ROUND_BLOCKS) if rounded else used
+            parts.append(Part(slot, count, width, None, num_used=used))
+            left, slot = left - used, parts[-1].stop
+    return parts

@@ -159,7 +159,8 @@ class Classifier(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits float [B, C]; regression has C = 1."""
-        logits: Tensor = self.classifier(self.encoder.first(batch))
+        first = self.encoder.first(batch)
+        logits: Tensor = self.classifier(first[: len(first) - batch.num_filling_rows])
         return logits
 
 

@@ -21,6 +21,7 @@ from encoder.config import Strict
 from encoder.errors import EncError
 from encoder.freezing import trainable, training_mode_
 from encoder.frozen_prefix import frozen_depth
+from encoder.heap import return_freed_memory
 from encoder.losses import balanced_weights, loss_weight, summed_loss
 from encoder.metrics import is_better, main_metric, score
 from encoder.model import Classifier
@@ -33,6 +34,8 @@ SAVE_EVERY_S = 60.0
 # … but saving never takes more than about 1/50 of the time
 SAVE_SHARE = 50
 READ_LOSS_EVERY = 10
+# The tokens of a batch are filled up to a multiple of this; it is a few percent of a small batch.
+TOKENS_MULTIPLE_OF = 32
 
 
 class TrainingConfig(Strict):
@@ -164,6 +167,7 @@ class _Trainer:
             balanced_weights(model.task, train.labels) if config.class_weights == "balanced" else None
         )
         self.steps_per_epoch = math.ceil(len(train) / (config.batch_size * config.accumulation_steps))
+        self.multiple_of = min(TOKENS_MULTIPLE_OF, model.config.max_tokens)
         self.num_steps = self.steps_per_epoch * config.num_epochs
         self.state = TrainingState(work_folder, _identity(model, self.parameters, train, config))
         self.position = Position()
@@ -229,7 +233,7 @@ class _Trainer:
         loss_sum = torch.zeros((), device=self.device)
         self.optimizer.zero_grad(set_to_none=True)
         for part in rows:
-            batch = Batch.from_rows(part).to(self.device)
+            batch = Batch.from_rows(part, multiple_of=self.multiple_of).to(self.device)
             with autocast(self.device, config.precision):
                 logits = self.model(batch)
             assert batch.labels is not None
@@ -247,6 +251,7 @@ class _Trainer:
     def _read_losses(self, pending: list[Tensor]) -> None:
         total = float(torch.stack(pending).sum())
         pending.clear()
+        return_freed_memory()
         if not math.isfinite(total):
             raise EncError(
                 f"training diverged: the loss is {total} in epoch {self.position.epoch + 1}, update "
