@@ -16,7 +16,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from commands import bench, evaluate, finetune, freeze_sweep, predict, profile, runs
+from commands import (
+    bench,
+    drop_layers,
+    evaluate,
+    finetune,
+    freeze_sweep,
+    predict,
+    profile,
+    prune_heads,
+    prune_neurons,
+    runs,
+)
 from commands.options import option_name, suggest
 from encoder.errors import EncError
 
@@ -69,6 +80,9 @@ for _module, _command in (
     (predict, predict.predict),
     (bench, bench.bench),
     (profile, profile.profile),
+    (prune_heads, prune_heads.prune_heads),
+    (prune_neurons, prune_neurons.prune_neurons),
+    (drop_layers, drop_layers.drop_layers),
     (runs, runs.runs),
 ):
     app.command(cls=Command, epilog=_module.EPILOG)(_command)

@@ -9,7 +9,7 @@ score is.
 
 Pruning: ``pruning`` scores, chooses, removes and repairs heads or neurons (``units``), with ``gates`` to
 silence them, ``importance``, ``selection``, ``removal`` and the least-squares ``repair``; ``layer_choice``
-says which whole layers go.
+says which whole layers go, ``proof`` that the result is what it should be.
 
 Running: ``onnx_graph`` writes a classifier as an ONNX graph, ``quantization`` makes it int8.
 """

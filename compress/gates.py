@@ -54,3 +54,14 @@ def silenced(model: Classifier, unit: Unit, kept: Kept) -> Iterator[None]:
         gates.append(gate)
     with gated(model, unit, gates):
         yield
+
+
+@contextmanager
+def passed_over(model: Classifier, kept: Sequence[int]) -> Iterator[None]:
+    """All layers but ``kept`` are passed over: what goes into one comes out of it."""
+    whole = model.encoder.layers
+    try:
+        model.encoder.layers = torch.nn.ModuleList(whole[layer] for layer in sorted(kept))
+        yield
+    finally:
+        model.encoder.layers = whole

@@ -5,14 +5,13 @@ from typing import Literal
 
 from compress.importance import mean_loss
 from compress.removal import keep_layers
-from encoder.errors import CompressionError
 from encoder.model import Classifier
 from encoder.rows import TokenizedRows
 
 Strategy = Literal["importance", "top", "alternate"]
 
 
-def bottom_layers(num_layers: int, keep: int) -> list[int]:
+def bottom_layers(keep: int) -> list[int]:
     """The ``keep`` lowest: the top ones go."""
     return list(range(keep))
 
@@ -49,9 +48,3 @@ def important_layers(
         if len(kept) > keep:
             kept.pop(losses.index(min(losses)))
     return kept, first
-
-
-def check_number(num_layers: int, keep: int) -> None:
-    """Refuse a number of layers that cannot be kept."""
-    if not 1 <= keep <= num_layers:
-        raise CompressionError(f"{keep} layers are to stay; the model has {num_layers}, and one must stay")

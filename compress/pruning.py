@@ -17,7 +17,7 @@ class PruningPlan:
     """How units are chosen and what is done for those that stay.
 
     ``steps``: in so many rounds of about equal size, scored anew in each. ``min_per_layer``: units that stay
-    in each layer. ``repair``: least squares after each removal, on the sublayers that lost units.
+    in each layer. ``repair``: least squares after each removal.
     """
 
     unit: Unit
@@ -110,7 +110,7 @@ def remove(
     """``model`` with the units at the places ``kept``; with ``rows``, repaired to do as ``original`` does."""
     made = keep_units(model, unit, kept)
     if rows is not None and made.config != original.config:
-        repair_(made, original, rows, units=(unit,), device=device)
+        repair_(made, original, rows, device=device)
     return made
 
 
@@ -119,23 +119,22 @@ def prune_within(
     drop_of: Callable[[Classifier], float],
     keeps: Sequence[int],
     max_drop: float,
-) -> tuple[Pruned | None, list[Trial]]:
+) -> tuple[Pruned, bool, list[Trial]]:
     """The pruned classifier with the fewest units whose drop is at most ``max_drop``, by bisection.
 
     ``make`` prunes to a number of units, ``drop_of`` says by how much a score fell, ``keeps`` are the numbers
-    to try, the most units first; drops are taken to grow along them. ``None`` where the first is too much.
-    Also returned are all trials, in order.
+    to try, the most units first; drops are taken to grow along them. Returned are the best one, whether it is
+    within (otherwise it is the first of ``keeps``), and all trials in their order.
     """
     trials: list[Trial] = []
     best: Pruned | None = None
     low, high = 0, len(keeps)  # all before low are within, all from high on are not
-    place = len(keeps) - 1 if len(keeps) == 1 else len(keeps) // 2
     while low < high:
+        place = (low + high) // 2
         made = make(keeps[place])
         trials.append(Trial(keeps[place], drop_of(made.model)))
         if trials[-1].drop <= max_drop:
             best, low = made, place + 1
         else:
             high = place
-        place = (low + high) // 2
-    return best, trials
+    return (made, False, trials) if best is None else (best, True, trials)

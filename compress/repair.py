@@ -120,11 +120,10 @@ class _Equations:
 
     def add(self, z: Tensor, t: Tensor) -> None:
         """Tokens with z [N, W'] and their targets [N, D]."""
-        z, t = z.double(), t.double()
-        self.squares.addmm_(z.T, z)
-        self.products.addmm_(t.T, z)
-        self.inputs += z.sum(0)
-        self.targets += t.sum(0)
+        self.squares += z.T @ z  # of a batch in float32, of all in float64
+        self.products += t.T @ z
+        self.inputs += z.double().sum(0)
+        self.targets += t.double().sum(0)
         self.tokens += len(z)
 
     def solve_(self, projection: Linear, ridge: float) -> None:

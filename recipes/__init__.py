@@ -7,6 +7,10 @@ and ``evaluate_config``, and so on: ``predict``, ``freeze_sweep`` (how many laye
 of every command that trains: what it starts from is in ``training_inputs``, what comes of it in ``trained``,
 ``resuming`` lets it survive, ``frozen_storage`` finds room for what frozen layers computed.
 
+``prune_heads``, ``prune_neurons`` and ``drop_layers`` are one recipe, ``pruning``, with two ``pruning_ways``:
+units out of layers, or layers. ``pruning_search`` finds how much may go; what it starts from, how it trains
+and how it is measured are in ``pruning_inputs``, ``pruning_training`` and ``pruning_measuring``.
+
 ``result`` is the run.json of a model that was made or scored, ``measurements`` that of one that was measured;
 ``ledger`` reads both. ``observer`` is how a recipe tells what it is doing. ``scoring`` turns rows into scores
 and ``against`` compares two models on them; ``models`` and ``inputs`` are what a measurement starts from.

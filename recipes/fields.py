@@ -9,12 +9,14 @@ MODEL_AND_DATA: dict[str, Any] = {"panel": "Model and data"}
 READING: dict[str, Any] = {"panel": "Reading the data"}
 FREEZING: dict[str, Any] = {"panel": "Freezing"}
 SWEEP: dict[str, Any] = {"panel": "Sweep"}
+PRUNING: dict[str, Any] = {"panel": "Pruning"}
 TRAINING: dict[str, Any] = {"panel": "Training"}
 MEASURING: dict[str, Any] = {"panel": "Measuring"}
 OUTPUT: dict[str, Any] = {"panel": "Output and machine"}
 # In the order in which `--help` shows them.
 PANELS = tuple(
-    panel["panel"] for panel in (MODEL_AND_DATA, READING, FREEZING, SWEEP, TRAINING, MEASURING, OUTPUT)
+    panel["panel"]
+    for panel in (MODEL_AND_DATA, READING, FREEZING, SWEEP, PRUNING, TRAINING, MEASURING, OUTPUT)
 )
 COLUMN = READING | {"metavar": "COLUMN"}
 

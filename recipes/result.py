@@ -23,6 +23,7 @@ from encoder.errors import CheckpointError, ConfigError
 from encoder.files import OutputFolder, write_atomic
 from encoder.task import Task, TaskKind
 from recipes.freeze_verdict import Point, Verdict
+from recipes.pruning_result import PruningResult
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -189,7 +190,8 @@ class Result(Run):
     """One run of a command that makes or scores a model.
 
     ``intervals`` are those of the main metric, by split; a split whose interval is not known is not in it.
-    ``sweep``: of `enc freeze-sweep`, which makes the model of one of its points.
+    ``sweep``: of `enc freeze-sweep`, which makes the model of one of its points. ``pruning``: of a command
+    that removes something from its parent.
     """
 
     model: ModelResult
@@ -202,6 +204,7 @@ class Result(Run):
     latency: tuple[Latency | Unavailable, ...]
     size: Size | None
     sweep: FreezeSweep | None = None
+    pruning: PruningResult | None = None
 
 
 def read_result(folder: Path) -> Result | None:

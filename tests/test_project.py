@@ -93,7 +93,11 @@ def test_links_between_pages_lead_somewhere(page):
 
 
 @pytest.mark.parametrize(
-    "command", ["finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs"]
+    "command",
+    [
+        *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs"),
+        *("prune_heads", "prune_neurons", "drop_layers"),
+    ],
 )
 def test_every_command_has_its_recipe_its_test_and_its_page(command):
     for folder in ("commands", "recipes"):

@@ -13,7 +13,7 @@ from encoder.config import LayerShape
 
 
 def test_top_layers_go_first():
-    assert bottom_layers(12, 4) == [0, 1, 2, 3]
+    assert bottom_layers(4) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

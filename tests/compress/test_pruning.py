@@ -60,10 +60,7 @@ def test_search_finds_the_fewest_that_are_within(model, limit):
     def make(keep: int) -> Pruned:
         return Pruned(model, [[keep]], None)
 
-    seen = []
-
     def drop_of(_: object) -> float:
-        seen.append(None)
         return 8 - tried[-1]
 
     tried: list[int] = []
@@ -72,8 +69,8 @@ def test_search_finds_the_fewest_that_are_within(model, limit):
         tried.append(keep)
         return make(keep)
 
-    best, trials = prune_within(remember, drop_of, keeps, limit - 1)
-    expected = None if limit == 0 else [[max(1, 9 - limit)]]
-    assert (None if best is None else best.kept) == expected
+    best, within, trials = prune_within(remember, drop_of, keeps, limit - 1)
+    assert best.kept == [[min(8, max(1, 9 - limit))]]
+    assert within == (limit > 0)
     assert [trial.keep for trial in trials] == tried
     assert len(trials) <= 4

@@ -32,7 +32,7 @@ def test_model_that_lost_nothing_stays_as_it_is(config_with, classifier, rows_of
     same = keep_units(model, "heads", [[0, 1, 2, 3]] * 2)
     repair_(same, model, rows_of(LENGTHS))
     for name, parameter in model.named_parameters():
-        assert torch.allclose(same.get_parameter(name), parameter, atol=1e-5), name
+        assert torch.allclose(same.get_parameter(name), parameter, atol=1e-4), name
 
 
 def test_head_that_another_can_stand_in_for_is_made_up_for(config_with, classifier, rows_of):

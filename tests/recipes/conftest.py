@@ -24,3 +24,9 @@ def finetuned(tiny_model, reviews, tmp_path_factory) -> Result:
             latency=False,
         )
     )
+
+
+@pytest.fixture
+def no_fresh_process(monkeypatch):
+    """A pruning without its proof in a fresh process, which takes seconds and has tests of its own."""
+    monkeypatch.setattr("recipes.pruning.prove_reloaded", lambda *_: 0.0)

@@ -1,0 +1,172 @@
+"""A pruning as a map of what went, a table of before and after, and then the model that was made."""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from commands.importance_map import draw_map
+from commands.progress import show_progress
+from commands.report import METRIC_TITLES, show_result
+from commands.tables import count, duration, make_table, number, open_console, print_indented, size
+from compress.latency import Latency
+from recipes.observer import Observer
+from recipes.pruning_options import PruningOptions
+from recipes.pruning_result import PruningResult, SpeedupResult
+from recipes.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+GATE_FAILED = 1
+METHODS = {
+    "fisher": "by the squared gradient of the loss at their gates (Fisher)",
+    "gradient": "by the gradient of the loss at their gates",
+    "ablation": "by the loss without each of them",
+    "magnitude": "by the size of their output weights",
+    "random": "at random",
+    "named": "by name",
+    "importance": "one after another, by the loss without each of them",
+    "top": "from the top",
+    "alternate": "at even steps",
+}
+
+Options = TypeVar("Options", bound=PruningOptions)
+
+
+def run_and_show(recipe: Callable[[Options, Observer], Result], options: Options, *, as_json: bool) -> None:
+    """Run ``recipe``, show its result, and end with exit code 1 where ``max_drop`` was not met."""
+    with show_progress() as progress:
+        result = recipe(options, progress)
+    assert result.pruning is not None
+    if as_json:
+        sys.stdout.write(result.to_json())
+    else:
+        console = open_console()
+        show_pruning(result, console)
+        folder = shlex.quote(str(options.output))
+        console.print(
+            f"\nCompare it: enc bench {shlex.quote(options.model)} {folder}", markup=False, soft_wrap=True
+        )
+    if result.pruning.failure is not None:
+        sys.stdout.flush()
+        sys.stderr.write(f"{result.pruning.failure}.\n")
+        raise typer.Exit(GATE_FAILED)
+
+
+def show_pruning(result: Result, console: "Console") -> None:
+    """The whole of a finished pruning."""
+    pruning = result.pruning
+    assert pruning is not None
+    console.print()
+    for line in _what_went(pruning):
+        print_indented(console, line)
+    console.print()
+    for text in draw_map(pruning):
+        console.print(text, no_wrap=True, soft_wrap=True)
+    console.print()
+    console.print(_before_and_after(result, pruning))
+    for line in _remarks(result, pruning):
+        print_indented(console, line)
+    show_result(result, console)
+
+
+def _what_went(pruning: PruningResult) -> Iterator[str]:
+    gone = pruning.units_before - pruning.units_after
+    scored = f" on {count(pruning.rows, f'{pruning.rows_split} row')}" if pruning.rows else ""
+    answers = ", against the model's own answers" if pruning.rows and pruning.targets == "model" else ""
+    rounds = f", in {pruning.steps} rounds" if pruning.steps > 1 else ""
+    yield (
+        f"{gone:,} of {pruning.units_before:,} {pruning.unit} removed ({pruning.sparsity:.1%}), chosen "
+        f"{METHODS[pruning.method]}{scored}{answers}{rounds}."
+    )
+    if pruning.repair_rows:
+        yield f"Output weights solved for again on {count(pruning.repair_rows, 'training row')}."
+    if pruning.recover_epochs:
+        yield f"Trained for {count(pruning.recover_epochs, 'epoch')} afterwards."
+    for trial in pruning.trials:
+        fall = "not defined" if trial.drop is None else f"{-trial.drop * 100:+.2f} points"
+        yield f"Tried: {trial.units:,} {pruning.unit} stay ({trial.sparsity:.0%} gone): {fall} on validation."
+
+
+def _before_and_after(result: Result, pruning: PruningResult) -> "Table":
+    """Scores, sizes and times, each before and after."""
+    table = make_table("", "before", "after", "", title="")
+    table.columns[-1].justify = "left"
+    metric = result.main_metric
+    title = METRIC_TITLES.get(metric, metric)
+    for split, scores in result.scores.items():
+        before, after = pruning.before[split].get(metric), scores.get(metric)
+        change = "" if before is None or after is None else f"{(after - before) * 100:+.2f} points"
+        table.add_row(f"{title}, {split}", number(before), number(after), change)
+        if pruning.control is not None and pruning.control.split == split:
+            table.add_row(f"  {pruning.unit} at random", "", *_control_cells(pruning))
+    one, other = pruning.size_before, result.size
+    if other is not None:
+        table.add_row(
+            "parameters",
+            f"{one.parameters:,}",
+            f"{other.parameters:,}",
+            _less(one.parameters, other.parameters),
+        )
+        for length, before in one.macs_per_token.items():
+            after = other.macs_per_token.get(length, before)
+            name = f"MACs a token, {length:,} tokens"
+            table.add_row(name, f"{before / 1e6:.2f} M", f"{after / 1e6:.2f} M", _less(before, after))
+        table.add_row(
+            "on disk",
+            size(one.bytes_on_disk),
+            size(other.bytes_on_disk),
+            _less(one.bytes_on_disk, other.bytes_on_disk),
+        )
+    for speedup in pruning.speedups:
+        name = f"{speedup.device}, batch {speedup.shape.batch_size}, p50"
+        table.add_row(name, *_times(result, pruning, speedup), say_speedup(speedup))
+    return table
+
+
+def _control_cells(pruning: PruningResult) -> tuple[str, str]:
+    assert pruning.control is not None
+    known = [score for score in pruning.control.scores if score is not None]
+    if not known:
+        return "–", "not defined"
+    untrained = ", untrained" if pruning.recover_epochs else ""
+    spread = f"{number(min(known))}–{number(max(known))} in {count(len(known), 'draw')}{untrained}"
+    return number(sum(known) / len(known)), spread
+
+
+def _less(before: float, after: float) -> str:
+    return f"{after / before - 1:+.1%}" if before else ""
+
+
+def _times(result: Result, pruning: PruningResult, speedup: SpeedupResult) -> Iterator[str]:
+    for latencies in (pruning.latency_before, result.latency):
+        found = (
+            one
+            for one in latencies
+            if isinstance(one, Latency) and (one.device, one.shape) == (speedup.device, speedup.shape)
+        )
+        yield next((f"{one.p50_ms:.2f} ms" for one in found), "–")
+
+
+def say_speedup(speedup: SpeedupResult) -> str:
+    """``1.31× (1.25–1.38)``; where it may be none, ``no real gain`` before it."""
+    one = speedup.speedup
+    words = {"faster": "", "slower": "slower: "}.get(speedup.verdict, "no real gain: ")
+    return f"{words}{one.ratio:.2f}× ({one.low:.2f}–{one.high:.2f})"
+
+
+def _remarks(result: Result, pruning: PruningResult) -> Iterator[str]:
+    splits = " and ".join(result.scores)
+    if pruning.rows or pruning.repair_rows:
+        yield f"No {splits} row had a part in choosing or repairing."
+    if pruning.trials or pruning.recover_epochs:
+        yield "How much goes, or which epoch is kept, was decided on validation rows, never on test rows."
+    yield (
+        f"Silenced and removed give the same logits (largest difference {pruning.masked_difference:.1g}); so "
+        f"do the saved model in a fresh process and the one in memory ({pruning.reloaded_difference:.1g})."
+    )
+    yield f"Choosing and removing took {duration(pruning.seconds)}."

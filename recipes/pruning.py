@@ -1,0 +1,231 @@
+"""Make a fine-tuned model smaller: choose, remove, train again, prove, compare, save, measure.
+
+All that is cheap comes first: a wrong option, a label that does not fit or a folder that cannot be made ends
+the run before anything is computed. The folder appears under its name only when it is complete.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from compress.machine import describe_machine
+from compress.size import Size
+from encoder.config import EncoderConfig
+from encoder.files import OutputFolder, write_atomic
+from encoder.metrics import main_metric
+from recipes.against import find_comparable, score_against
+from recipes.observer import Observer, Recorder, Silent
+from recipes.pruning_inputs import PruningInputs, look_at_model, read_inputs
+from recipes.pruning_measuring import (
+    PROOF_ROWS,
+    BothLatencies,
+    measure_both,
+    measure_sizes,
+    prove_reloaded,
+)
+from recipes.pruning_options import PruningOptions
+from recipes.pruning_result import Control, PrunedLayer, PruningResult
+from recipes.pruning_search import Chooser, Chosen, missed
+from recipes.pruning_training import recover_
+from recipes.pruning_ways import Wanted, Way
+from recipes.result import (
+    RUN_FILE,
+    Result,
+    TrainingResult,
+    describe_data,
+    describe_model,
+    describe_parent,
+    now,
+)
+from recipes.scoring import Scored, score_split
+
+if TYPE_CHECKING:
+    from encoder.model import Classifier
+
+# Random choices that stand beside the result.
+CONTROL_DRAWS = 3
+
+
+def prune_model(
+    command: str,
+    options: PruningOptions,
+    want: Callable[[EncoderConfig], Wanted],
+    make_way: Callable[[Wanted, PruningInputs, Observer], Way],
+    observer: Observer | None = None,
+) -> Result:
+    """The run of ``command``: ``want`` says what is asked for, ``make_way`` how it is done.
+
+    Raises:
+        ConfigError, DataError, CheckpointError, CompressionError: before anything is pruned, with all that is
+        wrong of a kind; a CompressionError afterwards if the proof fails.
+    """
+    started = time.perf_counter()
+    recorder = Recorder(observer or Silent())
+    start = look_at_model(options, recorder)
+    wanted = want(start.config)
+    inputs = read_inputs(options, start, recorder)
+    way = make_way(wanted, inputs, recorder)
+    recorder.stage(f"Choosing among {wanted.total:,} {wanted.unit}")
+    before = time.perf_counter()
+    chosen = Chooser(options, inputs, way, recorder).run()
+    seconds = time.perf_counter() - before
+    with _discarded_on_error(start.folder):
+        work = start.folder.open()
+        training = recover_(chosen.pruned.model, options, inputs, work / "training", recorder)
+        done = _Done(options, inputs, way, chosen, training, seconds)
+        result = _make_result(command, done, work, recorder, started)
+        write_atomic(work / RUN_FILE, result.to_json())
+    start.folder.finish()
+    return result
+
+
+@contextmanager
+def _discarded_on_error(folder: OutputFolder) -> Iterator[None]:
+    """No unfinished folder is left behind: there is nothing in it that could be resumed."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder.work, ignore_errors=True)
+        raise
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A pruned model that is finished, and what led to it; ``seconds`` is what choosing and removing took."""
+
+    options: PruningOptions
+    inputs: PruningInputs
+    way: Way
+    chosen: Chosen
+    training: TrainingResult | None
+    seconds: float
+
+    @property
+    def model(self) -> "Classifier":
+        """The pruned model."""
+        return self.chosen.pruned.model
+
+
+def _make_result(command: str, done: _Done, work: Path, recorder: Recorder, started: float) -> Result:
+    """Score, compare, save, prove and measure the model; the account of it all."""
+    from encoder.checkpoint import save_classifier
+
+    options, inputs = done.options, done.inputs
+    found, data, device = inputs.start.found, inputs.data, inputs.start.device
+    scored: dict[str, Scored] = {}
+    for name in inputs.before:
+        recorder.stage(f"Scoring the {name} rows after")
+        scored[name] = score_split(done.model, inputs.splits.rows[name], device=device, observer=recorder)
+    parent = find_comparable(found.source, found.folder, data.task)
+    against = score_against(parent, data, scored, device=device, observer=recorder)
+    control = _draw_control(done, recorder)
+    recorder.stage("Saving, and proving that it is what it should be")
+    save_classifier(done.model, found.tokenizer, work)
+    masked = _prove_removed(done)
+    sizes = measure_sizes(inputs, done.model, work)
+    latency = measure_both(options, inputs, work, recorder)
+    reloaded = prove_reloaded(options, inputs, done.model, work)
+    failure = done.chosen.failure or missed(options, inputs, scored["validation"].scores)
+    return Result(
+        command=command,
+        created=now(),
+        seconds=time.perf_counter() - started,
+        output=str(options.output),
+        config=options.model_dump(mode="json"),
+        seed=options.seed,
+        machine=describe_machine(),
+        model=describe_model(str(options.output), work, done.model, found.max_length),
+        parent=describe_parent(options.model, found.folder),
+        data=describe_data(data, inputs.splits.encoded),
+        training=done.training,
+        main_metric=main_metric(data.task),
+        scores={name: one.scores for name, one in scored.items()},
+        intervals={name: one.interval for name, one in scored.items() if one.interval is not None},
+        against=against,
+        latency=latency.after,
+        size=sizes[1],
+        notes=tuple(recorder.notes),
+        pruning=_describe(done, control, (masked, reloaded), sizes[0], latency, failure),
+    )
+
+
+def _draw_control(done: _Done, observer: Observer) -> Control | None:
+    """Random choices of as many units on the reported split; ``None`` where nothing was removed."""
+    inputs, way = done.inputs, done.way
+    kept = sum(map(len, done.chosen.pruned.kept))
+    if kept == way.wanted.total:
+        return None
+    observer.stage(f"Scoring {CONTROL_DRAWS} random choices of {kept:,} {way.wanted.unit}")
+    rows, metric = inputs.splits.rows[inputs.reported], main_metric(inputs.data.task)
+    scores = []
+    for number in range(CONTROL_DRAWS):
+        model = way.draw(kept, number)
+        scored = score_split(model, rows, device=inputs.start.device, observer=Silent())
+        scores.append(scored.scores[metric])
+        observer.working(number + 1, CONTROL_DRAWS)
+    return Control(split=inputs.reported, scores=tuple(scores))
+
+
+def _prove_removed(done: _Done) -> float:
+    rows = done.inputs.splits.rows[done.inputs.reported]
+    return done.way.prove(done.chosen.pruned.kept, rows.select(np.arange(min(len(rows), PROOF_ROWS))))
+
+
+def _describe(
+    done: _Done,
+    control: Control | None,
+    differences: tuple[float, float],
+    size_before: Size,
+    latency: BothLatencies,
+    failure: str | None,
+) -> PruningResult:
+    options, way, wanted = done.options, done.way, done.way.wanted
+    after = sum(map(len, done.chosen.pruned.kept))
+    return PruningResult(
+        unit=wanted.unit,
+        method=way.method,
+        scope=getattr(options, "scope", None),
+        normalize=getattr(options, "normalize", False),
+        targets=options.targets,
+        steps=getattr(options, "steps", 1),
+        rows=way.rows,
+        rows_split="train",
+        repair_rows=way.repair_rows,
+        recover_epochs=options.recover_epochs,
+        units_before=wanted.total,
+        units_after=after,
+        sparsity=1 - after / max(1, wanted.total),
+        layers=tuple(_describe_layers(done)),
+        before={name: one.scores for name, one in done.inputs.before.items()},
+        control=control,
+        max_drop=options.max_drop,
+        trials=done.chosen.trials,
+        failure=failure,
+        masked_difference=differences[0],
+        reloaded_difference=differences[1],
+        size_before=size_before,
+        latency_before=latency.before,
+        speedups=latency.speedups,
+        seconds=done.seconds,
+    )
+
+
+def _describe_layers(done: _Done) -> Iterator[PrunedLayer]:
+    pruned, wanted = done.chosen.pruned, done.way.wanted
+    heads = wanted.unit == "heads"
+    for layer, (shape, kept) in enumerate(zip(done.inputs.model.config.layers, pruned.kept, strict=True)):
+        scores = None if pruned.scores is None or wanted.unit == "neurons" else pruned.scores[layer]
+        yield PrunedLayer(
+            layer=layer,
+            before=wanted.counts[layer],
+            after=len(kept),
+            heads_before=shape.heads if heads else None,
+            heads_after=tuple(shape.heads[place] for place in kept) if heads else None,
+            importance=None if scores is None else tuple(scores.tolist()),
+        )

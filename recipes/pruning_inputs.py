@@ -1,0 +1,109 @@
+"""What a pruning starts from: a fine-tuned model and data, read, checked and tokenized."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from encoder.config import EncoderConfig
+from encoder.errors import ConfigError
+from encoder.files import OutputFolder
+from encoder.model_folder import read_config
+from encoder.rows import TokenizedRows
+from recipes.observer import Observer
+from recipes.pruning_options import PruningOptions
+from recipes.scoring import FineTuned, Scored, Splits, choose_device, find_fine_tuned, score_split, tokenize
+
+if TYPE_CHECKING:
+    from encoder.data import TaskData
+    from encoder.model import Classifier
+
+# Of several splits, the first of these is the one that is reported first.
+REPORTED = ("test", "validation")
+# What least squares needs of memory grows with the tokens; beyond these they add nothing.
+MOST_REPAIR_TOKENS = 65_536
+
+
+@dataclass(frozen=True)
+class PrunedFrom:
+    """The model to prune, looked at but not loaded, the folder to make, and where to compute."""
+
+    found: FineTuned
+    config: EncoderConfig
+    folder: OutputFolder
+    device: str
+
+
+@dataclass(frozen=True)
+class PruningInputs:
+    """All that pruning needs. ``before`` are the scores of ``model`` by split."""
+
+    start: PrunedFrom
+    data: "TaskData"
+    splits: Splits
+    model: "Classifier"
+    before: Mapping[str, Scored]
+
+    @property
+    def reported(self) -> str:
+        """The split that models are compared on."""
+        return next(name for name in REPORTED if name in self.splits.rows)
+
+    def draw_training_rows(self, number: int, seed: int) -> TokenizedRows:
+        """So many training rows, by ``seed``, or all there are; more of them hold the fewer ones."""
+        train = self.splits.rows["train"]
+        return train.select(np.random.default_rng(seed).permutation(len(train))[:number])
+
+
+def look_at_model(options: PruningOptions, observer: Observer) -> PrunedFrom:
+    """The model that ``options`` name and the folder to make of it, before anything is computed.
+
+    Raises:
+        ConfigError, CheckpointError: no such model or device, no classifier, no tokenizer, or a folder that
+        cannot be made.
+    """
+    folder = OutputFolder(options.output, overwrite=options.overwrite)
+    folder.check()
+    device = choose_device(options.device, options.threads)
+    observer.stage(f"Looking at {options.model}")
+    found = find_fine_tuned(options.model, None)
+    return PrunedFrom(found, read_config(found.folder), folder, device)
+
+
+def read_inputs(options: PruningOptions, start: PrunedFrom, observer: Observer) -> PruningInputs:
+    """The data, labels matched by name, and the model with the scores it has now.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: all that is wrong of a kind.
+    """
+    from encoder.checkpoint import load_classifier
+    from encoder.data import DataOptions, read_data
+
+    found = start.found
+    observer.stage(f"Reading {options.data}")
+    shared = [name for name in DataOptions.model_fields if name in type(options).model_fields]
+    data = read_data(
+        options.data, DataOptions(**{name: getattr(options, name) for name in shared}), task=found.task
+    )
+    if "train" not in data.splits:
+        raise ConfigError(
+            f"{options.data} has no training rows; it has {', '.join(data.splits)}. Importance must not be "
+            "found on the rows that scores are reported on"
+        )
+    observer.data(data.report)
+    names = [name for name in ("train", *REPORTED) if name in data.splits]
+    splits = tokenize(data, found.tokenizer, max_length=found.max_length, names=names, observer=observer)
+    model = load_classifier(found.folder).to(start.device)
+    before = {}
+    for name in REPORTED:
+        if name in splits.rows:
+            observer.stage(f"Scoring the {name} rows before")
+            before[name] = score_split(model, splits.rows[name], device=start.device, observer=observer)
+    return PruningInputs(start, data, splits, model, before)
+
+
+def limit_tokens(rows: TokenizedRows, most: int = MOST_REPAIR_TOKENS) -> TokenizedRows:
+    """The first of ``rows`` that have ``most`` tokens together; at least one row."""
+    number = int(np.searchsorted(rows.offsets, most, side="right")) - 1
+    return rows.select(np.arange(min(len(rows), max(1, number))))

@@ -1,0 +1,205 @@
+"""The options of every command that takes something out of a fine-tuned model."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from encoder.config import Strict
+from recipes.fields import (
+    MODEL_AND_DATA,
+    OUTPUT,
+    PRUNING,
+    TRAINING,
+    Device,
+    Encoding,
+    LabelColumn,
+    LabelSeparator,
+    LabelVariants,
+    TextColumn,
+    TextPairColumn,
+    Threads,
+    ValidationFraction,
+    column_problems,
+)
+
+
+class PruningOptions(Strict):
+    """Model, data, output, and what is common to heads, neurons and layers.
+
+    A config that extends it says in ``problems`` what does not fit together.
+    """
+
+    model: str = Field(
+        min_length=1,
+        description="The fine-tuned model: a folder, or a model hub name.",
+        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
+    )
+    data: str = Field(
+        min_length=1,
+        description="Labelled texts, as for enc finetune: importance is found on training rows, scores are "
+        "reported on the test and validation rows.",
+        json_schema_extra=MODEL_AND_DATA,
+    )
+    output: Path = Field(
+        description="The folder to make. It appears only when the run is complete.",
+        json_schema_extra=MODEL_AND_DATA,
+    )
+    text_column: TextColumn = None
+    text_pair_column: TextPairColumn = None
+    label_column: LabelColumn = None
+    label_separator: LabelSeparator = None
+    label_variants: LabelVariants = "refuse"
+    encoding: Encoding = None
+    validation_fraction: ValidationFraction = 0.1
+
+    max_drop: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="The loss of validation score that is allowed, in points: 1 is 0.01 of accuracy. As much "
+        "goes as stays within it; together with a number, exit code 1 says that the number was too many.",
+        json_schema_extra=PRUNING,
+    )
+    rows: int = Field(
+        default=1024,
+        gt=0,
+        description="Training rows to find importance on.",
+        json_schema_extra=PRUNING,
+    )
+    targets: Literal["labels", "model"] = Field(
+        default="labels",
+        description="What the loss is against: the labels, or answers drawn from what the model itself holds "
+        "probable.",
+        json_schema_extra=PRUNING,
+    )
+
+    recover_epochs: int = Field(
+        default=0,
+        ge=0,
+        description="Train what is left for this many epochs; the best by validation is kept.",
+        json_schema_extra=TRAINING,
+    )
+    learning_rate: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="The highest learning rate of that training; otherwise by the width of the model, as in "
+        "enc finetune.",
+        json_schema_extra=TRAINING,
+    )
+    batch_size: int = Field(
+        default=32, gt=0, description="Rows in a batch of that training.", json_schema_extra=TRAINING
+    )
+    seed: int = Field(
+        default=0,
+        ge=0,
+        lt=2**32,
+        description="Decides everything that is random.",
+        json_schema_extra=TRAINING,
+    )
+
+    device: Device = "auto"
+    threads: Threads = None
+    latency: bool = Field(
+        default=True,
+        description="Measure how much faster the result is, in turns with the model it is made of.",
+        json_schema_extra=OUTPUT,
+    )
+    overwrite: bool = Field(
+        default=False,
+        description="Replace the output folder if it exists.",
+        json_schema_extra=OUTPUT,
+    )
+
+    @model_validator(mode="after")
+    def _options_fit_together(self) -> "PruningOptions":
+        if problems := self.problems():
+            raise ValueError("\n".join(problems))
+        return self
+
+    def problems(self) -> list[str]:
+        """What is wrong with the options together, a sentence each, field names in backticks."""
+        problems = column_problems(self.text_column, self.text_pair_column, table=self.data)
+        if self.learning_rate is not None and self.recover_epochs == 0:
+            problems.append("`learning_rate` is for the training that `recover_epochs` asks for, which is 0")
+        return problems
+
+
+class UnitPruningOptions(PruningOptions):
+    """What is common to heads and neurons. ``number`` is how many are to stay, under its own name."""
+
+    sparsity: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The share to remove of what the model has now.",
+        json_schema_extra=PRUNING,
+    )
+    keep: str | None = Field(
+        default=None,
+        min_length=1,
+        description="What stays, layer by layer: '0:1,3;1:0-5;2:' keeps all of the layers it does not name.",
+        json_schema_extra=PRUNING | {"metavar": "SPEC"},
+    )
+    method: Literal["fisher", "gradient", "ablation", "magnitude", "random"] = Field(
+        default="fisher",
+        description="How importance is found.",
+        json_schema_extra=PRUNING,
+    )
+    scope: Literal["global", "layer"] = Field(
+        default="global",
+        description="Compare all layers with each other, or remove the same share of each.",
+        json_schema_extra=PRUNING,
+    )
+    normalize: bool = Field(
+        default=False,
+        description="Divide importances by their norm in each layer before layers are compared.",
+        json_schema_extra=PRUNING,
+    )
+    steps: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description="Remove in this many rounds, and find importance anew in each.",
+        json_schema_extra=PRUNING,
+    )
+    repair: bool = Field(
+        default=True,
+        description="Let the output weights of what stays make up for what went, by least squares.",
+        json_schema_extra=PRUNING,
+    )
+    repair_rows: int = Field(
+        default=512, gt=0, description="Training rows to do that on.", json_schema_extra=PRUNING
+    )
+
+    def given(self) -> dict[str, bool]:
+        """Which of the options that say how many stay are given, by field name."""
+        return {"sparsity": self.sparsity is not None, "keep": self.keep is not None}
+
+    def problems(self) -> list[str]:
+        """See ``PruningOptions``."""
+        ways = self.given()
+        given = [f"`{name}`" for name, is_given in ways.items() if is_given]
+        problems = []
+        if len(given) > 1:
+            problems.append(f"{' and '.join(given)} both say what stays; give one of them")
+        if not given and self.max_drop is None:
+            names = ", ".join(f"`{name}`" for name in ways)
+            problems.append(f"nothing says how much to remove; give one of {names}, or `max_drop`")
+        if self.keep is not None:
+            chosen = {
+                "steps": self.steps > 1,
+                "normalize": self.normalize,
+                "max_drop": self.max_drop is not None,
+            }
+            problems += [
+                f"`{name}` has no say where `keep` names what stays"
+                for name, is_set in chosen.items()
+                if is_set
+            ]
+        if self.normalize and self.scope == "layer":
+            problems.append("`normalize` changes nothing where `scope` is layer: no layers are compared")
+        if not self.repair and "repair_rows" in self.model_fields_set:
+            problems.append("`repair_rows` is for `repair`, which is switched off")
+        return problems + super().problems()
