@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from compress.gates import gated, silenced
 from compress.units import Unit, output_projection, unit_counts, unit_width
 from encoder.batches import Batch, batches_of_tokens
+from encoder.config import EncoderConfig
 from encoder.errors import CompressionError
 from encoder.frozen_prefix import FrozenPrefix
 from encoder.losses import summed_loss
@@ -58,8 +59,7 @@ def score_units(
         CompressionError: an ablation of so many units that it would not end.
     """
     if method == "random":
-        random = np.random.default_rng(seed)
-        return [random.random(count) for count in unit_counts(model.config, unit)]
+        return random_scores(model.config, unit, seed)
     if method == "magnitude":
         scores = _magnitudes(model, unit)
     elif method == "ablation":
@@ -69,6 +69,12 @@ def score_units(
         power = 1 if method == "gradient" else 2
         scores = [(np.abs(one).astype(np.float64) ** power).mean(0) for one in gradients]
     return [_normalized(one) for one in scores] if normalize else scores
+
+
+def random_scores(config: EncoderConfig, unit: Unit, seed: int) -> Scores:
+    """Numbers without a meaning, by ``seed``."""
+    random = np.random.default_rng(seed)
+    return [random.random(count) for count in unit_counts(config, unit)]
 
 
 def gate_gradients(

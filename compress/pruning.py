@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from compress.importance import Method, OnDone, Scores, score_units
+from compress.importance import Method, OnDone, Scores, random_scores, score_units
 from compress.removal import keep_units
 from compress.repair import repair_
 from compress.selection import Scope, select_units
@@ -110,7 +110,30 @@ def remove(
     """``model`` with the units at the places ``kept``; with ``rows``, repaired to do as ``original`` does."""
     made = keep_units(model, unit, kept)
     if rows is not None and made.config != original.config:
-        repair_(made, original, rows, device=device)
+        repair_([made], original, rows, device=device)
+    return made
+
+
+def prune_at_random(
+    model: Classifier,
+    rows: TokenizedRows | None,
+    plan: PruningPlan,
+    keep: int,
+    seeds: Sequence[int],
+    *,
+    device: str = "cpu",
+) -> list[Classifier]:
+    """The control: classifiers with ``keep`` units by chance, one a seed, in ``plan``'s scope and minimum.
+
+    With ``rows`` they are repaired as a chosen one is, together.
+    """
+    made = []
+    for seed in seeds:
+        scores = random_scores(model.config, plan.unit, seed)
+        kept = select_units(scores, keep, scope=plan.scope, min_per_layer=plan.min_per_layer)
+        made.append(keep_units(model, plan.unit, kept))
+    if rows is not None:
+        repair_(made, model, rows, device=device)
     return made
 
 

@@ -6,7 +6,7 @@ the bias are solved for, not one factor a unit). Sublayers are repaired from the
 below it, already repaired, give it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,69 +27,92 @@ RIDGE = 0.1
 
 
 def repair_(
-    pruned: Classifier,
+    pruned: Sequence[Classifier],
     original: Classifier,
     rows: TokenizedRows,
     *,
     units: Sequence[Unit] = SUBLAYERS,
     ridge: float = RIDGE,
     device: str = "cpu",
-    on_layers: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Solve in place for the output projections of ``pruned``, of the sublayers that ``units`` name.
+    """Solve in place for the output projections of each of ``pruned``, of the sublayers that ``units`` name.
 
-    Both models have the same layers; labels are not looked at. Weight W [D, W'] and bias b [D] become those
+    All models have the same layers; labels are not looked at. Weight W [D, W'] and bias b [D] become those
     that best bring the residual stream to where ``original`` has it: min Σ‖W·z + b − t‖² + λ·‖W − W₀‖² over
     the tokens of ``rows`` (in the last layer, the first tokens), z [W'] being what the units found, W₀ the
-    weights as they are, t the stream of ``original`` after the sublayer less that of ``pruned`` before it.
-    λ is ``ridge`` times the mean of Σz² over the columns. ``on_layers`` is told how many layers are done.
+    weights as they are, t the stream of ``original`` after the sublayer less that of the other before it.
+    λ is ``ridge`` times the mean of Σz² over the columns.
     """
     index = batches_of_tokens(rows.lengths, BATCH_TOKENS)
     batches = [Batch.from_rows(rows.select(one)).to(device) for one in index]
-    for model in (original, pruned):
+    packings = [batch.packing for batch in batches]
+    for model in (original, *pruned):
         model.to(device).eval()
     with torch.no_grad():
-        theirs = [original.encoder.embed(batch) for batch in batches]
-        ours = [pruned.encoder.embed(batch) for batch in batches]
-        layers = list(zip(original.encoder.layers, pruned.encoder.layers, strict=True))
-        for number, (whole, cut) in enumerate(layers):
-            only_first = number == len(layers) - 1
+        theirs = _Walk(original, [original.encoder.embed(batch) for batch in batches])
+        ours = [_Walk(model, [model.encoder.embed(batch) for batch in batches]) for model in pruned]
+        for layer in range(len(original.encoder.layers)):
             for unit in SUBLAYERS:
-                equations = _Equations.of(output_projection(cut, unit)) if unit in units else None
-                halves = []
-                for place, batch in enumerate(batches):
-                    residual, z = _open(whole, unit, theirs[place], batch.packing, only_first)
-                    target = residual + output_projection(whole, unit)(z)
-                    theirs[place] = _close(whole, unit, target)
-                    residual, z = _open(cut, unit, ours[place], batch.packing, only_first)
-                    if equations is not None:
-                        equations.add(z, target - residual)
-                    halves.append((residual, z))
-                if equations is not None:
-                    equations.solve_(output_projection(cut, unit), ridge)
-                ours = [
-                    _close(cut, unit, residual + output_projection(cut, unit)(z)) for residual, z in halves
-                ]
-            on_layers(number + 1)
+                targets = theirs.step(layer, unit, packings)
+                for walk in ours:
+                    walk.step(layer, unit, packings, targets, ridge if unit in units else None)
 
 
-def _open(layer: Any, unit: Unit, x: Tensor, packing: Packing, only_first: bool) -> tuple[Tensor, Tensor]:
-    """Into a sublayer: the stream x [N, D] → the residual [N, D] and what the units found, [N, W'].
+@dataclass
+class _Walk:
+    """A model and the residual streams [N, D] of all batches, on their way through it."""
 
-    Both have N rows, or those of the first tokens where a last layer computes no other.
+    model: Classifier
+    streams: list[Tensor]
+
+    def step(
+        self,
+        number: int,
+        unit: Unit,
+        packings: Sequence[Packing],
+        targets: Sequence[Tensor] = (),
+        ridge: float | None = None,
+    ) -> list[Tensor]:
+        """Through a sublayer; with a ``ridge``, its projection is first solved for to reach ``targets``.
+
+        Returns residual + output of each batch, [N, D].
+        """
+        layers = self.model.encoder.layers
+        layer, only_first = layers[number], number == len(layers) - 1
+        projection = output_projection(layer, unit)
+        opened = [_open(layer, unit, x, p, only_first) for x, p in zip(self.streams, packings, strict=True)]
+        if ridge is not None:
+            equations = _Equations.of(projection)
+            for (residual, z, _), target in zip(opened, targets, strict=True):
+                equations.add(z, target - residual)
+            equations.solve_(projection, ridge)
+        totals = [residual + (output if ridge is None else projection(z)) for residual, z, output in opened]
+        self.streams = [_close(layer, unit, total) for total in totals]
+        return totals
+
+
+def _open(
+    layer: Any, unit: Unit, x: Tensor, packing: Packing, only_first: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Into a sublayer: the stream x [N, D] → the residual [N, D], what the units found [N, W'], the output.
+
+    They have N rows, or those of the first tokens where a last layer computes no other.
     """
     found: list[Tensor] = []
-    hook = output_projection(layer, unit).register_forward_pre_hook(
-        lambda module, arguments: found.append(arguments[0])
+    hook = output_projection(layer, unit).register_forward_hook(
+        lambda module, arguments, output: found.extend((arguments[0], output))
     )
     try:
         if unit == "heads":
             layer.attention(layer.attention_norm(x) if layer.pre_norm else x, packing, first_only=only_first)
-            return (packing.first(x) if only_first else x), found[0]
-        layer.feed_forward(layer.feed_forward_norm(x) if layer.pre_norm else x)
-        return x, found[0]
+            residual = packing.first(x) if only_first else x
+        else:
+            layer.feed_forward(layer.feed_forward_norm(x) if layer.pre_norm else x)
+            residual = x
     finally:
         hook.remove()
+    z, output = found
+    return residual, z, output
 
 
 def _close(layer: Any, unit: Unit, total: Tensor) -> Tensor:

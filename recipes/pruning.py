@@ -164,11 +164,9 @@ def _draw_control(done: _Done, observer: Observer) -> Control | None:
     observer.stage(f"Scoring {CONTROL_DRAWS} random choices of {kept:,} {way.wanted.unit}")
     rows, metric = inputs.splits.rows[inputs.reported], main_metric(inputs.data.task)
     scores = []
-    for number in range(CONTROL_DRAWS):
-        model = way.draw(kept, number)
+    for model in way.draw(kept, CONTROL_DRAWS):
         scored = score_split(model, rows, device=inputs.start.device, observer=Silent())
         scores.append(scored.scores[metric])
-        observer.working(number + 1, CONTROL_DRAWS)
     return Control(split=inputs.reported, scores=tuple(scores))
 
 

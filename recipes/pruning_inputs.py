@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Of several splits, the first of these is the one that is reported first.
 REPORTED = ("test", "validation")
 # What least squares needs of memory grows with the tokens; beyond these they add nothing.
-MOST_REPAIR_TOKENS = 65_536
+MOST_REPAIR_TOKENS = 32_768
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ class Way(Protocol):
     def take(self, kept: list[list[int]]) -> "Pruned":
         """The model with the units that the user named."""
 
-    def draw(self, keep: int, seed: int) -> "Classifier":
-        """The model with ``keep`` units by chance, treated alike: the control."""
+    def draw(self, keep: int, number: int) -> "list[Classifier]":
+        """So many models with ``keep`` units by chance, treated alike: the control."""
 
     def prove(self, kept: list[list[int]], rows: TokenizedRows) -> float:
         """The largest difference of logits between silencing and removing what is not ``kept``."""
@@ -125,14 +125,20 @@ class UnitsWay:
         made = remove(model, model, self._plan().unit, kept, repair, device=self.inputs.start.device)
         return Pruned(made, kept, None)
 
-    def draw(self, keep: int, seed: int) -> "Classifier":
+    def draw(self, keep: int, number: int) -> "list[Classifier]":
         """See ``Way``: the same scope, minimum and repair, in one step."""
-        from dataclasses import replace
+        from compress.pruning import prune_at_random
 
-        from compress.pruning import prune
-
-        plan = replace(self._plan(), method="random", normalize=False, steps=1, seed=CONTROL_SEED + seed)
-        return prune(self.inputs.model, self._rows(), plan, keep, device=self.inputs.start.device).model
+        repair = self._rows().repair if self.options.repair else None
+        first = self.options.seed + CONTROL_SEED
+        return prune_at_random(
+            self.inputs.model,
+            repair,
+            self._plan(),
+            keep,
+            range(first, first + number),
+            device=self.inputs.start.device,
+        )
 
     def prove(self, kept: list[list[int]], rows: TokenizedRows) -> float:
         """See ``Way``."""
@@ -213,10 +219,11 @@ class LayersWay:
         """See ``Way``."""
         return self._make(_layers(kept))
 
-    def draw(self, keep: int, seed: int) -> "Classifier":
+    def draw(self, keep: int, number: int) -> "list[Classifier]":
         """See ``Way``."""
-        random = np.random.default_rng(CONTROL_SEED + self.seed + seed)
-        return self._make(sorted(random.permutation(self.wanted.total)[:keep].tolist())).model
+        random = np.random.default_rng(self.seed + CONTROL_SEED)
+        draws = (random.permutation(self.wanted.total)[:keep] for _ in range(number))
+        return [self._make(sorted(layers.tolist())).model for layers in draws]
 
     def prove(self, kept: list[list[int]], rows: TokenizedRows) -> float:
         """See ``Way``."""

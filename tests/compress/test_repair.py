@@ -22,7 +22,7 @@ def test_repaired_model_is_nearer_to_the_original_on_other_rows(config_with, cla
     pruned = keep_units(model, unit, [[0, 2], [1, 3]])
     others = rows_of(LENGTHS, seed=1)
     before = differ(pruned, model, others)
-    repair_(pruned, model, rows_of(LENGTHS), units=(unit,), ridge=0.01)
+    repair_([pruned], model, rows_of(LENGTHS), units=(unit,), ridge=0.01)
     assert differ(pruned, model, others) < 0.9 * before
 
 
@@ -30,7 +30,7 @@ def test_repaired_model_is_nearer_to_the_original_on_other_rows(config_with, cla
 def test_model_that_lost_nothing_stays_as_it_is(config_with, classifier, rows_of, norm):
     model = classifier(config_with(norm=norm))
     same = keep_units(model, "heads", [[0, 1, 2, 3]] * 2)
-    repair_(same, model, rows_of(LENGTHS))
+    repair_([same], model, rows_of(LENGTHS))
     for name, parameter in model.named_parameters():
         assert torch.allclose(same.get_parameter(name), parameter, atol=1e-4), name
 
@@ -46,7 +46,7 @@ def test_head_that_another_can_stand_in_for_is_made_up_for(config_with, classifi
     pruned = keep_heads(model, [[0, 2, 3], [0, 1, 2, 3]])
     rows = rows_of(LENGTHS)
     before = differ(pruned, model, rows)
-    repair_(pruned, model, rows, units=("heads",), ridge=1e-9)
+    repair_([pruned], model, rows, units=("heads",), ridge=1e-9)
     assert differ(pruned, model, rows) < 1e-3 * before
     weight = attention.output.weight
     found = pruned.encoder.layers[0].attention.output.weight
@@ -60,14 +60,14 @@ def test_layer_without_heads_gets_the_mean_of_what_it_gave(config_with, classifi
     hook = model.encoder.layers[0].attention.register_forward_hook(lambda m, a, out: seen.append(out[0]))
     predict_logits(model, rows)
     hook.remove()
-    repair_(pruned, model, rows, units=("heads",))
+    repair_([pruned], model, rows, units=("heads",))
     assert torch.allclose(pruned.encoder.layers[0].attention.output.bias, torch.cat(seen).mean(0), atol=1e-5)
 
 
 def test_only_the_projections_asked_for_change(config_with, classifier, rows_of):
     model = classifier(config_with())
     pruned, cut = keep_heads(model, [[0, 2], [1]]), keep_heads(model, [[0, 2], [1]])
-    repair_(pruned, model, rows_of(LENGTHS), units=("heads",))
+    repair_([pruned], model, rows_of(LENGTHS), units=("heads",))
     changed = {n for n, p in pruned.named_parameters() if not torch.equal(p, cut.get_parameter(n))}
     assert changed == {
         f"encoder.layers.{layer}.attention.output.{kind}" for layer in (0, 1) for kind in ("weight", "bias")
@@ -90,7 +90,17 @@ def test_oracle_is_the_least_squares_solution(config_with, classifier, rows_of):
     hook.remove()
     z = torch.cat(inputs)[:, [4, 5, 6, 7, 12, 13, 14, 15]].double().numpy()
     solution, *_ = np.linalg.lstsq(np.c_[z, np.ones(len(z))], torch.cat(targets).double().numpy(), rcond=None)
-    repair_(pruned, model, rows, units=("heads",), ridge=1e-9)
+    repair_([pruned], model, rows, units=("heads",), ridge=1e-9)
     output = pruned.encoder.layers[0].attention.output
     assert np.allclose(output.weight.detach().numpy(), solution[:-1].T, atol=1e-3)
     assert np.allclose(output.bias.detach().numpy(), solution[-1], atol=1e-3)
+
+
+def test_several_models_are_repaired_as_each_alone(config_with, classifier, rows_of):
+    model, rows = classifier(config_with()), rows_of(LENGTHS)
+    kept = ([[0, 2], [1]], [[1], [0, 3]])
+    together, alone = ([keep_heads(model, one) for one in kept] for _ in range(2))
+    repair_(together, model, rows)
+    for one, other in zip(together, alone, strict=True):
+        repair_([other], model, rows)
+        assert all(torch.equal(p, other.get_parameter(name)) for name, p in one.named_parameters())
