@@ -33,8 +33,9 @@ def show_sweep(result: Result, console: "Console") -> None:
         print_indented(console, sentence)
     console.print()
     kept = f"k = {sweep.verdict.chosen}, seed {sweep.kept_seed}"
+    gone = ", which was not kept" if result.config.get("keep") == "none" else ""
     latency = "; its latency is that of every k" if result.latency else ""
-    console.print(f"The model of {kept}{latency}:", markup=False)
+    console.print(f"The model of {kept}{gone}{latency}:", markup=False)
     show_result(result, console)
 
 

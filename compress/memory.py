@@ -1,12 +1,11 @@
 """How much memory this process needed, at most, for a stretch of its work; and how much there is left."""
 
-import ctypes
 import gc
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from compress.machine import memory_bytes
+from encoder.heap import return_freed_memory
 
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _STATUS = Path("/proc/self/status")
@@ -18,8 +17,7 @@ def reset_peak_memory() -> bool:
     What was freed is given back to the system before, as far as the C library can: it would count as used.
     """
     gc.collect()
-    with suppress(AttributeError, OSError, TypeError):  # another C library than glibc
-        ctypes.CDLL(None).malloc_trim(0)
+    return_freed_memory()
     try:
         _CLEAR_REFS.write_text("5")
     except OSError:

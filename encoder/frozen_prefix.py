@@ -19,6 +19,8 @@ from encoder.rows import TokenizedRows, offsets_of
 
 # Enough for matrix products at full speed, and little beside what a training step holds in memory.
 BATCH_TOKENS = 4096
+# Full batches in bf16 are filled up to a multiple of this, so that few sizes occur (see ``Batch.from_rows``).
+MULTIPLE_OF = 32
 
 
 def frozen_depth(model: Classifier) -> int:
@@ -91,11 +93,13 @@ class FrozenPrefix:
         offsets = offsets_of(lengths)
         before = self.rows.activations
         store: Store | None = None if before is None or only_first else before.store
+        multiple_of = min(MULTIPLE_OF, model.config.max_tokens) if self._precision == "bf16" else 1
         model.to(self._device).eval()
         try:
             with torch.no_grad(), autocast(self._device, self._precision):
                 for index in batches_of_tokens(self.rows.lengths, BATCH_TOKENS):
-                    batch = Batch.from_rows(self.rows.select(index)).to(self._device)
+                    rows = self.rows.select(index)
+                    batch = Batch.from_rows(rows, multiple_of=multiple_of).to(self._device)
                     x = model.encoder.embed(batch)
                     for layer in layers[self.depth : depth]:
                         x, _ = layer(x, batch.packing, first_only=only_first and layer is layers[-1])
@@ -103,6 +107,7 @@ class FrozenPrefix:
                         x = x[batch.packing.lengths > 0]
                     if store is None:
                         store = self._make_store(int(offsets[-1]), x)
+                    x = x[: int(lengths[index].sum())]  # what fills the batch up comes last
                     store.write(offsets[:-1][index], lengths[index], x.to("cpu", store.dtype))
                     on_rows(len(index))
         except BaseException:
