@@ -42,10 +42,10 @@ class OutputFolder:
     """The folder a command writes: it appears under its name only when it is whole.
 
     All work happens in ``work``, a sibling named ``NAME.unfinished``, which ``finish`` renames. A killed run
-    leaves that sibling, which ``resume`` takes up again.
+    leaves that sibling, which ``resume`` takes up again; ``None`` for a command that cannot.
     """
 
-    def __init__(self, path: Path, *, overwrite: bool = False, resume: bool = False) -> None:
+    def __init__(self, path: Path, *, overwrite: bool = False, resume: bool | None = None) -> None:
         self.path = path
         self.work = path.parent / (path.name + UNFINISHED_SUFFIX)
         self.overwrite = overwrite
@@ -67,7 +67,8 @@ class OutputFolder:
         if self.work.exists() and not (self.overwrite or self.resume):
             raise ConfigError(
                 f"--output {self.path}: an interrupted run is in {self.work}; "
-                "--resume continues it, --overwrite starts again"
+                + ("" if self.resume is None else "--resume continues it, ")
+                + "--overwrite starts again"
             )
         parent = next(folder for folder in self.path.absolute().parents if folder.exists())
         if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):

@@ -44,7 +44,7 @@ def test_what_is_there_is_refused_with_the_way_out(tmp_path: Path) -> None:
         ("half", "--resume continues"),
     ]:
         with pytest.raises(ConfigError, match=message):
-            OutputFolder(tmp_path / name).check()
+            OutputFolder(tmp_path / name, resume=False).check()
     with pytest.raises(ConfigError, match="exclude each other"):
         OutputFolder(tmp_path / "new", overwrite=True, resume=True).check()
 
@@ -90,3 +90,11 @@ def test_resuming_keeps_the_work_and_starting_again_does_not(tmp_path: Path) -> 
     (work / "state").touch()
     assert (OutputFolder(tmp_path / "run", resume=True).open() / "state").exists()
     assert not (OutputFolder(tmp_path / "run", overwrite=True).open() / "state").exists()
+
+
+@pytest.mark.parametrize("resume", [None, False])
+def test_an_interrupted_run_is_to_be_resumed_only_where_a_command_can(tmp_path: Path, resume) -> None:
+    OutputFolder(tmp_path / "run").open()
+    with pytest.raises(ConfigError, match="--overwrite starts again") as caught:
+        OutputFolder(tmp_path / "run", resume=resume).check()
+    assert ("--resume" in str(caught.value)) == (resume is False)
