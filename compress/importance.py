@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from compress.gates import gated, silenced
 from compress.units import Unit, output_projection, unit_counts, unit_width
-from encoder.batches import Batch, batches_of_tokens
+from encoder.batches import BATCH_TOKENS, Batch, batches_of_tokens
 from encoder.config import EncoderConfig
 from encoder.errors import CompressionError
 from encoder.frozen_prefix import FrozenPrefix
@@ -31,7 +31,6 @@ Scores = list[NDArray[np.float64]]
 # Told how many units of how many are done; for gradients a unit is a row.
 OnDone = Callable[[int, int], None]
 
-BATCH_TOKENS = 4096
 # A pass over the rows for each unit: for the neurons of a layer that is hours.
 MOST_ABLATIONS = 2048
 

@@ -14,14 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from compress.units import Unit, output_projection
-from encoder.batches import Batch, batches_of_tokens
+from encoder.batches import BATCH_TOKENS, Batch, batches_of_tokens
 from encoder.linear import Linear
 from encoder.model import Classifier
 from encoder.packing import Packing
 from encoder.rows import TokenizedRows
 
 SUBLAYERS: tuple[Unit, ...] = ("heads", "neurons")
-BATCH_TOKENS = 4096
 # Of the mean square of a unit's output: how much a column must be needed to be moved from where it is.
 RIDGE = 0.1
 

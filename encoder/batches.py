@@ -12,6 +12,12 @@ from torch import Tensor
 from encoder.packing import Packing
 from encoder.rows import TokenizedRows
 
+# Tokens of a batch that nothing is learnt from: enough for matrix products at full speed, and little beside
+# what a training step holds in memory.
+BATCH_TOKENS = 4096
+# The tokens of a batch are filled up to a multiple of this; it is a few percent of a small batch.
+TOKENS_MULTIPLE_OF = 32
+
 
 @dataclass(frozen=True)
 class Computed:
@@ -95,6 +101,11 @@ class Batch:
             None if self.computed is None else self.computed.to(device),
             self.num_filling_rows,
         )
+
+
+def filling_multiple(max_tokens: int) -> int:
+    """``multiple_of`` for a model that holds ``max_tokens``: the row that fills a batch up has to fit."""
+    return min(TOKENS_MULTIPLE_OF, max_tokens)
 
 
 def shuffled_batches(num_rows: int, batch_size: int, *, seed: int, epoch: int) -> list[NDArray[np.int64]]:

@@ -12,15 +12,10 @@ import numpy as np
 import torch
 
 from encoder.activations import Activations, InFile, InMemory, Store
-from encoder.batches import Batch, batches_of_tokens
+from encoder.batches import BATCH_TOKENS, Batch, batches_of_tokens, filling_multiple
 from encoder.model import Classifier
 from encoder.prediction import Precision, autocast
 from encoder.rows import TokenizedRows, offsets_of
-
-# Enough for matrix products at full speed, and little beside what a training step holds in memory.
-BATCH_TOKENS = 4096
-# Full batches in bf16 are filled up to a multiple of this, so that few sizes occur (see ``Batch.from_rows``).
-MULTIPLE_OF = 32
 
 
 def frozen_depth(model: Classifier) -> int:
@@ -93,7 +88,7 @@ class FrozenPrefix:
         offsets = offsets_of(lengths)
         before = self.rows.activations
         store: Store | None = None if before is None or only_first else before.store
-        multiple_of = min(MULTIPLE_OF, model.config.max_tokens) if self._precision == "bf16" else 1
+        multiple_of = filling_multiple(model.config.max_tokens) if self._precision == "bf16" else 1
         model.to(self._device).eval()
         try:
             with torch.no_grad(), autocast(self._device, self._precision):

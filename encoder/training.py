@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from encoder.batches import Batch, shuffled_batches
+from encoder.batches import Batch, filling_multiple, shuffled_batches
 from encoder.compact_vocabulary import compact_vocabulary_
 from encoder.config import Strict
 from encoder.errors import EncError
@@ -34,8 +34,6 @@ SAVE_EVERY_S = 60.0
 # … but saving never takes more than about 1/50 of the time
 SAVE_SHARE = 50
 READ_LOSS_EVERY = 10
-# The tokens of a batch are filled up to a multiple of this; it is a few percent of a small batch.
-TOKENS_MULTIPLE_OF = 32
 
 
 class TrainingConfig(Strict):
@@ -167,7 +165,7 @@ class _Trainer:
             balanced_weights(model.task, train.labels) if config.class_weights == "balanced" else None
         )
         self.steps_per_epoch = math.ceil(len(train) / (config.batch_size * config.accumulation_steps))
-        self.multiple_of = min(TOKENS_MULTIPLE_OF, model.config.max_tokens)
+        self.multiple_of = filling_multiple(model.config.max_tokens)
         self.num_steps = self.steps_per_epoch * config.num_epochs
         self.state = TrainingState(work_folder, _identity(model, self.parameters, train, config))
         self.position = Position()

@@ -130,3 +130,19 @@ Overwrite = Annotated[
     bool,
     Field(description="Replace the folder of --output if it is there.", json_schema_extra=OUTPUT),
 ]
+
+ModelOutput = Annotated[
+    Path,
+    Field(
+        description="The folder to make. It appears only when the run is complete.",
+        json_schema_extra=MODEL_AND_DATA,
+    ),
+]
+OverwriteModel = Annotated[
+    bool,
+    Field(description="Replace the output folder if it exists.", json_schema_extra=OUTPUT),
+]
+Seed = Annotated[
+    int,
+    Field(ge=0, lt=2**32, description="Decides everything that is random.", json_schema_extra=TRAINING),
+]

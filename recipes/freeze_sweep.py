@@ -117,17 +117,15 @@ class _Sweep:
         """Train the points ``wanted``, and with ``search`` those that narrow down where it starts to hurt."""
         self._run_points(wanted)
         while self.config.search:
-            _, verdict = self.judge()
+            judged, verdict = self.judge()
             fine = verdict.chosen
             above = min((k for k, _ in self.done if k > fine), default=fine)
             if above - fine <= 1:
                 break
-            self.observer.note(f"k = {fine} is fine, k = {above} {self._why_not(above)}: between them now.")
+            judgement = next(point.judgement for point in judged if point.k == above)
+            why = judgement if judgement == "hurts" else f"is {judgement}"
+            self.observer.note(f"k = {fine} is fine, k = {above} {why}: between them now.")
             self._run_points([(fine + above) // 2])
-
-    def _why_not(self, k: int) -> str:
-        judgement = next(point.judgement for point in self.judge()[0] if point.k == k)
-        return judgement if judgement == "hurts" else f"is {judgement}"
 
     def _run_points(self, wanted: Sequence[int]) -> None:
         pairs = [(k, seed) for k in wanted for seed in self.seeds]

@@ -1,6 +1,5 @@
 """The options of every command that takes something out of a fine-tuned model."""
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -16,6 +15,9 @@ from recipes.fields import (
     LabelColumn,
     LabelSeparator,
     LabelVariants,
+    ModelOutput,
+    OverwriteModel,
+    Seed,
     TextColumn,
     TextPairColumn,
     Threads,
@@ -41,10 +43,7 @@ class PruningOptions(Strict):
         "reported on the test and validation rows.",
         json_schema_extra=MODEL_AND_DATA,
     )
-    output: Path = Field(
-        description="The folder to make. It appears only when the run is complete.",
-        json_schema_extra=MODEL_AND_DATA,
-    )
+    output: ModelOutput
     text_column: TextColumn = None
     text_pair_column: TextPairColumn = None
     label_column: LabelColumn = None
@@ -91,13 +90,7 @@ class PruningOptions(Strict):
     batch_size: int = Field(
         default=32, gt=0, description="Rows in a batch of that training.", json_schema_extra=TRAINING
     )
-    seed: int = Field(
-        default=0,
-        ge=0,
-        lt=2**32,
-        description="Decides everything that is random.",
-        json_schema_extra=TRAINING,
-    )
+    seed: Seed = 0
 
     device: Device = "auto"
     threads: Threads = None
@@ -106,11 +99,7 @@ class PruningOptions(Strict):
         description="Measure how much faster the result is, in turns with the model it is made of.",
         json_schema_extra=OUTPUT,
     )
-    overwrite: bool = Field(
-        default=False,
-        description="Replace the output folder if it exists.",
-        json_schema_extra=OUTPUT,
-    )
+    overwrite: OverwriteModel = False
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> "PruningOptions":

@@ -4,7 +4,6 @@ Field names are the keys of a TOML file; with dashes they are the options of a c
 help texts, ``panel`` the group an option is shown in.
 """
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -21,6 +20,9 @@ from recipes.fields import (
     LabelColumn,
     LabelSeparator,
     LabelVariants,
+    ModelOutput,
+    OverwriteModel,
+    Seed,
     TextColumn,
     TextPairColumn,
     Threads,
@@ -46,10 +48,7 @@ class TrainingOptions(Strict):
         "train/validation/test files, a data set hub name, or bbc-news, which is built in.",
         json_schema_extra=MODEL_AND_DATA,
     )
-    output: Path = Field(
-        description="The folder to make. It appears only when the run is complete.",
-        json_schema_extra=MODEL_AND_DATA,
-    )
+    output: ModelOutput
 
     text_column: TextColumn = None
     text_pair_column: TextPairColumn = None
@@ -150,13 +149,7 @@ class TrainingOptions(Strict):
         description="What matrix products are computed in; auto: bf16 where the machine has it.",
         json_schema_extra=TRAINING,
     )
-    seed: int = Field(
-        default=0,
-        ge=0,
-        lt=2**32,
-        description="Decides everything that is random.",
-        json_schema_extra=TRAINING,
-    )
+    seed: Seed = 0
 
     cache_frozen: bool = Field(
         default=True,
@@ -178,11 +171,7 @@ class TrainingOptions(Strict):
         description="Measure how long the finished model takes for one row and for 32.",
         json_schema_extra=OUTPUT,
     )
-    overwrite: bool = Field(
-        default=False,
-        description="Replace the output folder if it exists.",
-        json_schema_extra=OUTPUT,
-    )
+    overwrite: OverwriteModel = False
     resume: bool = Field(
         default=False,
         description="Continue a run of the same options that was interrupted.",
