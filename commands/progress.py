@@ -13,7 +13,7 @@ from commands.tables import duration, open_console, print_indented
 from encoder.files import UNFINISHED_SUFFIX
 from recipes.observer import Observer
 from recipes.result import Result
-from recipes.training_options import TrainingOptions
+from recipes.resuming import Resumable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from encoder.data_report import DataReport
     from encoder.training import TrainingProgress
 
-Options = TypeVar("Options", bound=TrainingOptions)
+Options = TypeVar("Options", bound=Resumable)
 
 INTERRUPTED = 130
 SECONDS_BETWEEN_LINES = 10.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from commands.importance_map import draw_map
-from commands.progress import show_progress
+from commands.progress import run_resumable
 from commands.report import METRIC_TITLES, show_result
 from commands.tables import count, duration, make_table, number, open_console, print_indented, size
 from compress.latency import Latency
@@ -39,8 +39,7 @@ Options = TypeVar("Options", bound=PruningOptions)
 
 def run_and_show(recipe: Callable[[Options, Observer], Result], options: Options, *, as_json: bool) -> None:
     """Run ``recipe``, show its result, and end with exit code 1 where ``max_drop`` was not met."""
-    with show_progress() as progress:
-        result = recipe(options, progress)
+    result = run_resumable(recipe, options)
     assert result.pruning is not None
     if as_json:
         sys.stdout.write(result.to_json())
@@ -78,7 +77,7 @@ def _what_went(pruning: PruningResult) -> Iterator[str]:
     gone = pruning.units_before - pruning.units_after
     scored = f" on {count(pruning.rows, f'{pruning.rows_split} row')}" if pruning.rows else ""
     answers = ", against the model's own answers" if pruning.rows and pruning.targets == "model" else ""
-    rounds = f", in {pruning.steps} rounds" if pruning.steps > 1 else ""
+    rounds = f", in {pruning.steps} steps" if pruning.steps > 1 else ""
     yield (
         f"{gone:,} of {pruning.units_before:,} {pruning.unit} removed ({pruning.sparsity:.1%}), chosen "
         f"{METHODS[pruning.method]}{scored}{answers}{rounds}."
@@ -86,7 +85,8 @@ def _what_went(pruning: PruningResult) -> Iterator[str]:
     if pruning.repair_rows:
         yield f"Output weights solved for again on {count(pruning.repair_rows, 'training row')}."
     if pruning.recover_epochs:
-        yield f"Trained for {count(pruning.recover_epochs, 'epoch')} afterwards."
+        when = "after each step" if pruning.recover_each_step else "afterwards"
+        yield f"Trained for {count(pruning.recover_epochs, 'epoch')} {when}."
     for trial in pruning.trials:
         fall = "not defined" if trial.drop is None else f"{-trial.drop * 100:+.2f} points"
         yield f"Tried: {trial.units:,} {pruning.unit} stay ({trial.sparsity:.0%} gone): {fall} on validation."

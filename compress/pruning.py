@@ -66,18 +66,20 @@ def prune(
     keep: int,
     *,
     scores: Scores | None = None,
+    train_: Callable[[Classifier, int], object] | None = None,
     device: str = "cpu",
     on_done: OnDone = lambda done, total: None,
 ) -> Pruned:
     """A new classifier with ``keep`` units in all, chosen by ``plan``; ``model`` stays as it is.
 
-    ``scores`` are those of ``model``, where they are known already.
+    ``scores`` are those of ``model``, where they are known already. ``train_`` trains in place what a round
+    left, between that round (counted from 1) and the next; later rounds then repair to what was trained.
 
     Raises:
         CompressionError: the plan demands more units than ``keep``.
     """
     counts = unit_counts(model.config, plan.unit)
-    kept, made, first = [list(range(count)) for count in counts], model, scores
+    kept, made, first, goal = [list(range(count)) for count in counts], model, scores, model
     for step in range(1, plan.steps + 1):
         target = sum(counts) - round((sum(counts) - keep) * step / plan.steps)
         if scores is None or step > 1:
@@ -93,8 +95,11 @@ def prune(
             )
         first = first or scores
         chosen = select_units(scores, target, scope=plan.scope, min_per_layer=plan.min_per_layer)
-        made = remove(made, model, plan.unit, chosen, rows.repair if plan.repair else None, device=device)
+        made = remove(made, goal, plan.unit, chosen, rows.repair if plan.repair else None, device=device)
         kept = [[layer[place] for place in places] for layer, places in zip(kept, chosen, strict=True)]
+        if train_ is not None and step < plan.steps:
+            train_(made, step)
+            goal = made
     return Pruned(made, kept, first)
 
 

@@ -11,6 +11,9 @@ from encoder.errors import CompressionError
 
 Scope = Literal["global", "layer"]
 
+# A range is spelt out, so what nobody can mean must not be read as one.
+NUMBER = "[0-9]{1,6}"
+
 
 def count_kept(total: int, sparsity: float) -> int:
     """How many of ``total`` units stay when the share ``sparsity`` goes: to the nearest whole unit.
@@ -85,18 +88,18 @@ def parse_kept(text: str, present: Sequence[Sequence[int]], option: str = "--kee
     kept = [list(numbers) for numbers in present]
     problems, seen = [], set()
     for part in filter(None, (piece.strip() for piece in text.split(";"))):
-        found = re.fullmatch(r"(\d+)\s*:\s*((?:\d+(?:-\d+)?(?:\s*,\s*)?)*)", part)
-        if not found:
+        named = re.fullmatch(rf"({NUMBER})\s*:(.*)", part)
+        numbers = None if named is None else _numbers(named[2])
+        if named is None or numbers is None:
             problems.append(f"{option}: {part!r} is not LAYER:NUMBERS, as in '0:1,3;1:0-5;2:'")
             continue
-        layer = int(found[1])
+        layer = int(named[1])
         if layer >= len(present):
             problems.append(f"{option}: no layer {layer}; the model has {len(present)}, counted from 0")
             continue
         if layer in seen:
             problems.append(f"{option}: layer {layer} is named twice")
         seen.add(layer)
-        numbers = _numbers(found[2])
         if missing := sorted(numbers - set(present[layer])):
             problems.append(
                 f"{option}: layer {layer} has no {_short(missing)}; it has {_short(present[layer])}"
@@ -109,11 +112,14 @@ def parse_kept(text: str, present: Sequence[Sequence[int]], option: str = "--kee
     return kept
 
 
-def _numbers(text: str) -> set[int]:
+def _numbers(text: str) -> set[int] | None:
+    """``"1, 3-5"`` → 1, 3, 4, 5; ``None`` for what cannot be read, and for a range that is empty."""
     numbers: set[int] = set()
     for piece in filter(None, (one.strip() for one in text.split(","))):
-        first, _, last = piece.partition("-")
-        numbers.update(range(int(first), int(last or first) + 1))
+        found = re.fullmatch(rf"({NUMBER})(?:\s*-\s*({NUMBER}))?", piece)
+        if found is None or int(found[1]) > int(found[2] or found[1]):
+            return None
+        numbers.update(range(int(found[1]), int(found[2] or found[1]) + 1))
     return numbers
 
 

@@ -19,7 +19,7 @@ def drop_layers(config: DropLayersConfig, observer: Observer | None = None) -> R
         "drop-layers",
         config,
         lambda shape: _want(config, shape),
-        lambda wanted, inputs, recorder: LayersWay(
+        lambda wanted, inputs, recovery, recorder: LayersWay(
             wanted, config.strategy, config.rows, config.targets, config.seed, inputs, recorder
         ),
         observer,

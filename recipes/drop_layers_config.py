@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from recipes.fields import PRUNING, split_at_commas
-from recipes.pruning_options import PruningOptions
+from recipes.pruning_options import SCORING, PruningOptions
 
 Layers = Annotated[tuple[NonNegativeInt, ...], BeforeValidator(split_at_commas)]
 
@@ -48,6 +48,9 @@ class DropLayersConfig(PruningOptions):
             problems.append(f"{' and '.join(given)} all say which layers stay; give one of them")
         if not given and self.max_drop is None:
             problems.append("nothing says how much to remove; give `layers`, `keep`, `drop` or `max_drop`")
-        if self.max_drop is not None and (ways["keep"] or ways["drop"]):
-            problems.append("`max_drop` has no say where the layers are named")
+        if ways["keep"] or ways["drop"]:
+            names = ("strategy", "max_drop", *SCORING)
+            problems += self.without_effect(names, "where the layers are named")
+        elif self.strategy != "importance":
+            problems += self.without_effect(SCORING, f"where `strategy` is {self.strategy}")
         return problems + super().problems()

@@ -3,21 +3,12 @@
 import time
 from typing import TYPE_CHECKING
 
-from compress.machine import describe_machine
 from encoder.errors import ConfigError
-from encoder.metrics import main_metric
+from recipes.account import make_account
 from recipes.against import check_other, find_parent, score_against
 from recipes.evaluate_config import EvaluateConfig
 from recipes.observer import Observer, Recorder, Silent
-from recipes.result import (
-    Result,
-    check_output,
-    describe_data,
-    describe_model,
-    describe_parent,
-    now,
-    save_run,
-)
+from recipes.result import Result, check_output, describe_model, describe_parent, save_run
 from recipes.scoring import FineTuned, choose_device, find_fine_tuned, score_split, tokenize
 
 if TYPE_CHECKING:
@@ -45,25 +36,17 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     recorder.stage(f"Scoring the {split} rows")
     scored = score_split(model.to(device), splits.rows[split], device=device, observer=recorder)
     against = score_against(other, data, {split: scored}, device=device, observer=recorder)
-    result = Result(
-        command="evaluate",
-        created=now(),
-        seconds=time.perf_counter() - started,
-        output=None if config.output is None else str(config.output),
-        config=config.model_dump(mode="json"),
-        seed=None,
-        machine=describe_machine(),
+    result = make_account(
+        "evaluate",
+        config,
         model=describe_model(config.model, found.folder, model, found.max_length),
         parent=describe_parent(config.model, found.folder),
-        data=describe_data(data, splits.encoded),
-        training=None,
-        main_metric=main_metric(data.task),
-        scores={split: scored.scores},
-        intervals={} if scored.interval is None else {split: scored.interval},
+        data=data,
+        encoded=splits.encoded,
+        scored={split: scored},
         against=against,
-        latency=(),
-        size=None,
-        notes=tuple(recorder.notes),
+        notes=recorder.notes,
+        seconds=time.perf_counter() - started,
     )
     save_run(result, output)
     return result

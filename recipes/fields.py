@@ -142,6 +142,22 @@ OverwriteModel = Annotated[
     bool,
     Field(description="Replace the output folder if it exists.", json_schema_extra=OUTPUT),
 ]
+Resume = Annotated[
+    bool,
+    Field(
+        description="Continue a run of the same options that was interrupted.",
+        json_schema_extra=OUTPUT,
+    ),
+]
+
+
+def output_problems(*, overwrite: bool, resume: bool) -> list[str]:
+    """What is wrong with ``overwrite`` and ``resume`` together."""
+    if overwrite and resume:
+        return ["`overwrite` starts again and `resume` continues; give one of them"]
+    return []
+
+
 Seed = Annotated[
     int,
     Field(ge=0, lt=2**32, description="Decides everything that is random.", json_schema_extra=TRAINING),

@@ -45,7 +45,7 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
 
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
-    folder, finished = check_output_folder(config, recorder)
+    folder, finished = check_output_folder("finetune", config, recorder)
     if finished is not None:
         return finished
     start = look_at_start(config, recorder)

@@ -54,7 +54,7 @@ def freeze_sweep(config: FreezeSweepConfig, observer: Observer | None = None) ->
 
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
-    folder, finished = check_output_folder(config, recorder)
+    folder, finished = check_output_folder("freeze-sweep", config, recorder)
     if finished is not None:
         return finished
     start = look_at_start(config, recorder)

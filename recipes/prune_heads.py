@@ -18,6 +18,8 @@ def prune_heads(config: PruneHeadsConfig, observer: Observer | None = None) -> R
         "prune-heads",
         config,
         lambda shape: want_units(config, shape, "heads", config.heads, least),
-        lambda wanted, inputs, recorder: UnitsWay(wanted, config, least, inputs, recorder),
+        lambda wanted, inputs, recovery, recorder: UnitsWay(
+            wanted, config, least, inputs, recovery, recorder
+        ),
         observer,
     )

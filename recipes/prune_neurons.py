@@ -18,6 +18,8 @@ def prune_neurons(config: PruneNeuronsConfig, observer: Observer | None = None) 
         "prune-neurons",
         config,
         lambda shape: want_units(config, shape, "neurons", config.neurons, least),
-        lambda wanted, inputs, recorder: UnitsWay(wanted, config, least, inputs, recorder),
+        lambda wanted, inputs, recovery, recorder: UnitsWay(
+            wanted, config, least, inputs, recovery, recorder
+        ),
         observer,
     )

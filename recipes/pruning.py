@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from compress.machine import describe_machine
 from compress.size import Size
 from encoder.config import EncoderConfig
+from encoder.errors import CompressionError
 from encoder.files import OutputFolder, write_atomic
-from encoder.metrics import main_metric
-from recipes.against import find_comparable, score_against
+from recipes.account import make_account
+from recipes.against import compare_scored
 from recipes.observer import Observer, Recorder, Silent
 from recipes.pruning_inputs import PruningInputs, look_at_model, read_inputs
 from recipes.pruning_measuring import (
@@ -32,17 +32,10 @@ from recipes.pruning_measuring import (
 from recipes.pruning_options import PruningOptions
 from recipes.pruning_result import Control, PrunedLayer, PruningResult
 from recipes.pruning_search import Chooser, Chosen, missed
-from recipes.pruning_training import recover_
+from recipes.pruning_training import Recovery
 from recipes.pruning_ways import Wanted, Way
-from recipes.result import (
-    RUN_FILE,
-    Result,
-    TrainingResult,
-    describe_data,
-    describe_model,
-    describe_parent,
-    now,
-)
+from recipes.result import RUN_FILE, Result, describe_model
+from recipes.resuming import check_output_folder, claim, finish
 from recipes.scoring import Scored, score_split
 
 if TYPE_CHECKING:
@@ -56,10 +49,13 @@ def prune_model(
     command: str,
     options: PruningOptions,
     want: Callable[[EncoderConfig], Wanted],
-    make_way: Callable[[Wanted, PruningInputs, Observer], Way],
+    make_way: Callable[[Wanted, PruningInputs, Recovery, Observer], Way],
     observer: Observer | None = None,
 ) -> Result:
     """The run of ``command``: ``want`` says what is asked for, ``make_way`` how it is done.
+
+    With ``resume`` training goes on where it was interrupted, and what comes before it is computed again; a
+    run that is finished is returned as it is.
 
     Raises:
         ConfigError, DataError, CheckpointError, CompressionError: before anything is pruned, with all that is
@@ -67,31 +63,31 @@ def prune_model(
     """
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
+    folder, finished = check_output_folder(command, options, recorder)
+    if finished is not None:
+        return finished
     start = look_at_model(options, recorder)
     wanted = want(start.config)
     inputs = read_inputs(options, start, recorder)
-    way = make_way(wanted, inputs, recorder)
-    recorder.stage(f"Choosing among {wanted.total:,} {wanted.unit}")
-    before = time.perf_counter()
-    chosen = Chooser(options, inputs, way, recorder).run()
-    seconds = time.perf_counter() - before
-    with _discarded_on_error(start.folder):
-        work = start.folder.open()
-        training = recover_(chosen.pruned.model, options, inputs, work / "training", recorder)
-        done = _Done(options, inputs, way, chosen, training, seconds)
-        result = _make_result(command, done, work, recorder, started)
-        write_atomic(work / RUN_FILE, result.to_json())
-    start.folder.finish()
+    work = claim(folder, options, model=inputs.parent.sha256, data=inputs.data.fingerprint)
+    recovery = Recovery(options, inputs, work, recorder)
+    with _left_behind_only_if_of_use(folder, recovery):
+        way = make_way(wanted, inputs, recovery, recorder)
+        done = _prune(options, inputs, way, recovery, recorder)
+        result = _make_result(command, done, folder.work, recorder, started)
+        write_atomic(folder.work / RUN_FILE, result.to_json())
+    finish(folder)
     return result
 
 
 @contextmanager
-def _discarded_on_error(folder: OutputFolder) -> Iterator[None]:
-    """No unfinished folder is left behind: there is nothing in it that could be resumed."""
+def _left_behind_only_if_of_use(folder: OutputFolder, recovery: Recovery) -> Iterator[None]:
+    """An unfinished folder stays if there is a training in it to go on with, and a model worth it."""
     try:
         yield
-    except BaseException:
-        shutil.rmtree(folder.work, ignore_errors=True)
+    except BaseException as error:
+        if isinstance(error, CompressionError) or not recovery.can_be_resumed:
+            shutil.rmtree(folder.work, ignore_errors=True)
         raise
 
 
@@ -103,13 +99,31 @@ class _Done:
     inputs: PruningInputs
     way: Way
     chosen: Chosen
-    training: TrainingResult | None
+    recovery: Recovery
     seconds: float
 
     @property
     def model(self) -> "Classifier":
         """The pruned model."""
         return self.chosen.pruned.model
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was removed."""
+        return sum(map(len, self.chosen.pruned.kept)) == self.way.wanted.total
+
+
+def _prune(
+    options: PruningOptions, inputs: PruningInputs, way: Way, recovery: Recovery, observer: Observer
+) -> _Done:
+    """Choose and remove, and train what is left."""
+    observer.stage(f"Choosing among {way.wanted.total:,} {way.wanted.unit}")
+    before = time.perf_counter()
+    chosen = Chooser(options, inputs, way, observer).run()
+    seconds = time.perf_counter() - before - recovery.wall_seconds
+    if options.recover_epochs:
+        recovery.train_(chosen.pruned.model, "last", "Training what is left")
+    return _Done(options, inputs, way, chosen, recovery, seconds)
 
 
 def _make_result(command: str, done: _Done, work: Path, recorder: Recorder, started: float) -> Result:
@@ -122,35 +136,33 @@ def _make_result(command: str, done: _Done, work: Path, recorder: Recorder, star
     for name in inputs.before:
         recorder.stage(f"Scoring the {name} rows after")
         scored[name] = score_split(done.model, inputs.splits.rows[name], device=device, observer=recorder)
-    parent = find_comparable(found.source, found.folder, data.task)
-    against = score_against(parent, data, scored, device=device, observer=recorder)
+    against = compare_scored(data, scored, inputs.before, found.source, inputs.parent.sha256)
     control = _draw_control(done, recorder)
     recorder.stage("Saving, and proving that it is what it should be")
     save_classifier(done.model, found.tokenizer, work)
     masked = _prove_removed(done)
     sizes = measure_sizes(inputs, done.model, work)
-    latency = measure_both(options, inputs, work, recorder)
+    latency = BothLatencies()
+    if done.is_whole:
+        recorder.note("Nothing was removed: there is no gain to measure.")
+    else:
+        latency = measure_both(options, inputs, work, recorder)
     reloaded = prove_reloaded(options, inputs, done.model, work)
     failure = done.chosen.failure or missed(options, inputs, scored["validation"].scores)
-    return Result(
-        command=command,
-        created=now(),
-        seconds=time.perf_counter() - started,
-        output=str(options.output),
-        config=options.model_dump(mode="json"),
-        seed=options.seed,
-        machine=describe_machine(),
+    return make_account(
+        command,
+        options,
         model=describe_model(str(options.output), work, done.model, found.max_length),
-        parent=describe_parent(options.model, found.folder),
-        data=describe_data(data, inputs.splits.encoded),
-        training=done.training,
-        main_metric=main_metric(data.task),
-        scores={name: one.scores for name, one in scored.items()},
-        intervals={name: one.interval for name, one in scored.items() if one.interval is not None},
+        parent=inputs.parent,
+        data=data,
+        encoded=inputs.splits.encoded,
+        scored=scored,
         against=against,
+        notes=recorder.notes,
+        seconds=time.perf_counter() - started,
+        training=done.recovery.done[-1] if done.recovery.done else None,
         latency=latency.after,
         size=sizes[1],
-        notes=tuple(recorder.notes),
         pruning=_describe(done, control, (masked, reloaded), sizes[0], latency, failure),
     )
 
@@ -158,15 +170,11 @@ def _make_result(command: str, done: _Done, work: Path, recorder: Recorder, star
 def _draw_control(done: _Done, observer: Observer) -> Control | None:
     """Random choices of as many units on the reported split; ``None`` where nothing was removed."""
     inputs, way = done.inputs, done.way
-    kept = sum(map(len, done.chosen.pruned.kept))
-    if kept == way.wanted.total:
+    if done.is_whole:
         return None
+    kept = sum(map(len, done.chosen.pruned.kept))
     observer.stage(f"Scoring {CONTROL_DRAWS} random choices of {kept:,} {way.wanted.unit}")
-    rows, metric = inputs.splits.rows[inputs.reported], main_metric(inputs.data.task)
-    scores = []
-    for model in way.draw(kept, CONTROL_DRAWS):
-        scored = score_split(model, rows, device=inputs.start.device, observer=Silent())
-        scores.append(scored.scores[metric])
+    scores = (inputs.main_score(one, inputs.reported, Silent()) for one in way.draw(kept, CONTROL_DRAWS))
     return Control(split=inputs.reported, scores=tuple(scores))
 
 
@@ -196,6 +204,7 @@ def _describe(
         rows_split="train",
         repair_rows=way.repair_rows,
         recover_epochs=options.recover_epochs,
+        recover_each_step=getattr(options, "recover_each_step", False),
         units_before=wanted.total,
         units_after=after,
         sparsity=1 - after / max(1, wanted.total),
@@ -211,6 +220,7 @@ def _describe(
         latency_before=latency.before,
         speedups=latency.speedups,
         seconds=done.seconds,
+        recovery_seconds=done.recovery.seconds,
     )
 
 

@@ -8,12 +8,21 @@ import numpy as np
 
 from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
-from encoder.files import OutputFolder
 from encoder.model_folder import read_config
 from encoder.rows import TokenizedRows
 from recipes.observer import Observer
 from recipes.pruning_options import PruningOptions
-from recipes.scoring import FineTuned, Scored, Splits, choose_device, find_fine_tuned, score_split, tokenize
+from recipes.result import Parent, describe_parent
+from recipes.scoring import (
+    FineTuned,
+    Scored,
+    Splits,
+    choose_device,
+    find_fine_tuned,
+    main_score,
+    score_split,
+    tokenize,
+)
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -27,11 +36,10 @@ MOST_REPAIR_TOKENS = 32_768
 
 @dataclass(frozen=True)
 class PrunedFrom:
-    """The model to prune, looked at but not loaded, the folder to make, and where to compute."""
+    """The model to prune, looked at but not loaded, and where to compute."""
 
     found: FineTuned
     config: EncoderConfig
-    folder: OutputFolder
     device: str
 
 
@@ -40,6 +48,7 @@ class PruningInputs:
     """All that pruning needs. ``before`` are the scores of ``model`` by split."""
 
     start: PrunedFrom
+    parent: Parent
     data: "TaskData"
     splits: Splits
     model: "Classifier"
@@ -55,20 +64,21 @@ class PruningInputs:
         train = self.splits.rows["train"]
         return train.select(np.random.default_rng(seed).permutation(len(train))[:number])
 
+    def main_score(self, model: "Classifier", split: str, observer: Observer) -> float | None:
+        """The main score of ``model`` on a split."""
+        return main_score(model, self.splits.rows[split], device=self.start.device, observer=observer)
+
 
 def look_at_model(options: PruningOptions, observer: Observer) -> PrunedFrom:
-    """The model that ``options`` name and the folder to make of it, before anything is computed.
+    """The model that ``options`` name, before anything is computed.
 
     Raises:
-        ConfigError, CheckpointError: no such model or device, no classifier, no tokenizer, or a folder that
-        cannot be made.
+        ConfigError, CheckpointError: no such model or device, no classifier, or no tokenizer.
     """
-    folder = OutputFolder(options.output, overwrite=options.overwrite)
-    folder.check()
     device = choose_device(options.device, options.threads)
     observer.stage(f"Looking at {options.model}")
     found = find_fine_tuned(options.model, None)
-    return PrunedFrom(found, read_config(found.folder), folder, device)
+    return PrunedFrom(found, read_config(found.folder), device)
 
 
 def read_inputs(options: PruningOptions, start: PrunedFrom, observer: Observer) -> PruningInputs:
@@ -100,7 +110,7 @@ def read_inputs(options: PruningOptions, start: PrunedFrom, observer: Observer) 
         if name in splits.rows:
             observer.stage(f"Scoring the {name} rows before")
             before[name] = score_split(model, splits.rows[name], device=start.device, observer=observer)
-    return PruningInputs(start, data, splits, model, before)
+    return PruningInputs(start, describe_parent(found.source, found.folder), data, splits, model, before)
 
 
 def limit_tokens(rows: TokenizedRows, most: int = MOST_REPAIR_TOKENS) -> TokenizedRows:

@@ -1,5 +1,6 @@
 """The options of every command that takes something out of a fine-tuned model."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -17,13 +18,20 @@ from recipes.fields import (
     LabelVariants,
     ModelOutput,
     OverwriteModel,
+    Resume,
     Seed,
     TextColumn,
     TextPairColumn,
     Threads,
     ValidationFraction,
     column_problems,
+    output_problems,
 )
+
+
+# What importance is found on, and how units are chosen by it.
+SCORING = ("rows", "targets")
+CHOOSING = ("method", "scope", "normalize", "steps", "max_drop", *SCORING)
 
 
 class PruningOptions(Strict):
@@ -100,6 +108,7 @@ class PruningOptions(Strict):
         json_schema_extra=OUTPUT,
     )
     overwrite: OverwriteModel = False
+    resume: Resume = False
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> "PruningOptions":
@@ -110,9 +119,21 @@ class PruningOptions(Strict):
     def problems(self) -> list[str]:
         """What is wrong with the options together, a sentence each, field names in backticks."""
         problems = column_problems(self.text_column, self.text_pair_column, table=self.data)
-        if self.learning_rate is not None and self.recover_epochs == 0:
-            problems.append("`learning_rate` is for the training that `recover_epochs` asks for, which is 0")
+        problems += output_problems(overwrite=self.overwrite, resume=self.resume)
+        if self.recover_epochs == 0:
+            problems += [
+                f"`{name}` is for the training that `recover_epochs` asks for, which is 0"
+                for name in ("learning_rate", "batch_size")
+                if self._is_given(name)
+            ]
         return problems
+
+    def without_effect(self, names: Sequence[str], where: str) -> list[str]:
+        """A problem for each of the options ``names`` that is given though it has no say ``where``."""
+        return [f"`{name}` has no say {where}" for name in names if self._is_given(name)]
+
+    def _is_given(self, name: str) -> bool:
+        return name in self.model_fields_set and getattr(self, name) not in (None, False)
 
 
 class UnitPruningOptions(PruningOptions):
@@ -153,6 +174,11 @@ class UnitPruningOptions(PruningOptions):
         description="Remove in this many rounds, and find importance anew in each.",
         json_schema_extra=PRUNING,
     )
+    recover_each_step: bool = Field(
+        default=False,
+        description="Train so after each of the steps, not only after the last.",
+        json_schema_extra=TRAINING,
+    )
     repair: bool = Field(
         default=True,
         description="Let the output weights of what stays make up for what went, by least squares.",
@@ -177,18 +203,26 @@ class UnitPruningOptions(PruningOptions):
             names = ", ".join(f"`{name}`" for name in ways)
             problems.append(f"nothing says how much to remove; give one of {names}, or `max_drop`")
         if self.keep is not None:
-            chosen = {
-                "steps": self.steps > 1,
-                "normalize": self.normalize,
-                "max_drop": self.max_drop is not None,
-            }
-            problems += [
-                f"`{name}` has no say where `keep` names what stays"
-                for name, is_set in chosen.items()
-                if is_set
-            ]
+            problems += self.without_effect(CHOOSING, "where `keep` names what stays")
+        elif self.method in ("magnitude", "random"):
+            problems += self.without_effect(SCORING, f"where `method` is {self.method}: it looks at no row")
+        if self.recover_each_step:
+            problems += self._why_not_each_step()
         if self.normalize and self.scope == "layer":
             problems.append("`normalize` changes nothing where `scope` is layer: no layers are compared")
         if not self.repair and "repair_rows" in self.model_fields_set:
             problems.append("`repair_rows` is for `repair`, which is switched off")
         return problems + super().problems()
+
+    def _why_not_each_step(self) -> list[str]:
+        """What stands in the way of training between steps."""
+        problems = []
+        if self.steps == 1:
+            problems.append("`recover_each_step` is for more than one of `steps`")
+        if self.recover_epochs == 0:
+            problems.append("`recover_each_step` needs `recover_epochs`, which is 0")
+        if self.max_drop is not None and not any(self.given().values()):
+            problems.append(
+                "`recover_each_step` would train every number that `max_drop` tries; say how many stay"
+            )
+        return problems

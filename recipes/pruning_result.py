@@ -64,7 +64,9 @@ class PruningResult(PruningPart):
     on. ``before`` are the scores of the parent, by split. ``masked_difference``: the largest difference of
     logits between the model with the removed units silenced and with them gone, both without repair;
     ``reloaded_difference``: between the saved model in a fresh process and the one in memory.
+    ``recover_epochs`` were trained after the last step or, with ``recover_each_step``, after each.
     ``failure`` says why ``max_drop`` could not be met; the model is then the best that was found.
+    ``seconds`` is what choosing, removing and repairing took, ``recovery_seconds`` all training.
     """
 
     unit: str
@@ -77,6 +79,7 @@ class PruningResult(PruningPart):
     rows_split: str
     repair_rows: int
     recover_epochs: int
+    recover_each_step: bool = False
     units_before: int
     units_after: int
     sparsity: float
@@ -92,3 +95,4 @@ class PruningResult(PruningPart):
     latency_before: tuple[Latency | Unavailable, ...]
     speedups: tuple[SpeedupResult, ...]
     seconds: float
+    recovery_seconds: float = 0.0

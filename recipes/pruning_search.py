@@ -10,7 +10,6 @@ from recipes.pruning_inputs import PruningInputs
 from recipes.pruning_options import PruningOptions
 from recipes.pruning_result import SearchTrial
 from recipes.pruning_ways import Way
-from recipes.scoring import score_split
 
 if TYPE_CHECKING:
     from compress.pruning import Pruned
@@ -90,9 +89,7 @@ class Chooser:
         return sorted(fewer, reverse=True) or [max(least, wanted.total - 1)]
 
     def _drop(self, model: "Classifier") -> float:
-        rows, device = self.inputs.splits.rows["validation"], self.inputs.start.device
-        scored = score_split(model, rows, device=device, observer=self.observer)
-        return drop_of(self.inputs, "validation", scored.scores)
+        return drop_of(self.inputs, self.inputs.main_score(model, "validation", self.observer))
 
     def _trial(self, units: int, drop: float) -> SearchTrial:
         wanted = self.way.wanted
@@ -108,7 +105,7 @@ def missed(options: PruningOptions, inputs: PruningInputs, after: dict[str, floa
     """Why a model that was trained after its pruning breaks ``max_drop``, if it does."""
     if options.max_drop is None or not options.recover_epochs:
         return None
-    drop = drop_of(inputs, "validation", after)
+    drop = drop_of(inputs, after[main_metric(inputs.data.task)])
     if drop <= options.max_drop * ONE_POINT:
         return None
     return (
@@ -117,13 +114,13 @@ def missed(options: PruningOptions, inputs: PruningInputs, after: dict[str, floa
     )
 
 
-def drop_of(inputs: PruningInputs, split: str, after: dict[str, float | None]) -> float:
-    """By how much the main score of a split falls; infinite where it is not defined any more."""
+def drop_of(inputs: PruningInputs, after: float | None) -> float:
+    """By how much the main validation score falls; infinite where it is not defined any more."""
     metric = main_metric(inputs.data.task)
-    before, value = inputs.before[split].scores[metric], after[metric]
-    if before is None or value is None:
+    before = inputs.before["validation"].scores[metric]
+    if before is None or after is None:
         return math.inf
-    return value - before if metric in LOWER_IS_BETTER else before - value
+    return after - before if metric in LOWER_IS_BETTER else before - after
 
 
 def points(amount: float | None) -> str:

@@ -1,6 +1,7 @@
 """Training what a pruning left, so that it learns to do without the rest."""
 
-import shutil
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,42 +14,71 @@ from recipes.trained import describe_training
 
 if TYPE_CHECKING:
     from encoder.model import Classifier
+    from encoder.training import TrainingConfig
 
 
-def recover_(
-    model: "Classifier", options: PruningOptions, inputs: PruningInputs, folder: Path, observer: Observer
-) -> TrainingResult | None:
-    """Train ``model`` in place on the training rows, all of it; ``None`` where no epoch is asked for.
+@dataclass
+class Recovery:
+    """Trains models in place on the training rows, all of a model, its best epoch kept.
 
-    ``folder`` is for the training's own files, and gone afterwards.
+    Each training has its own folder in ``folder`` and stays there until the run is complete: one that was
+    interrupted continues, one that was finished is not repeated. ``done`` are those of this run, and
+    ``wall_seconds`` what they took of it, all included.
     """
-    from encoder.freezing import Freezing, freeze_
-    from encoder.optimizer import usual_learning_rate
-    from encoder.training import TrainingConfig, train_
 
-    if options.recover_epochs == 0:
-        return None
-    device = inputs.start.device
-    config = TrainingConfig(
-        num_epochs=options.recover_epochs,
-        batch_size=options.batch_size,
-        learning_rate=options.learning_rate or usual_learning_rate(model.config.hidden_size),
-        precision=choose_precision("auto", device),
-        seed=options.seed,
-    )
-    observer.stage(
-        f"Training what is left on {device} in {config.precision}, learning rate {config.learning_rate:.2g}"
-    )
-    frozen = freeze_(model, Freezing())
-    folder.mkdir()
-    outcome = train_(
-        model,
-        inputs.splits.rows["train"],
-        inputs.splits.rows.get("validation"),
-        config,
-        work_folder=folder,
-        device=device,
-        on_progress=observer.training,
-    )
-    shutil.rmtree(folder)
-    return describe_training(model, frozen, outcome, config, device)
+    options: PruningOptions
+    inputs: PruningInputs
+    folder: Path
+    observer: Observer
+    done: list[TrainingResult] = field(default_factory=list)
+    wall_seconds: float = 0.0
+
+    def train_(self, model: "Classifier", name: str, title: str) -> None:
+        """Train ``model`` for as many epochs as the options say; ``name`` is that of the training's folder."""
+        from encoder.freezing import Freezing, freeze_
+        from encoder.training import train_
+
+        started = time.perf_counter()
+        device, rows = self.inputs.start.device, self.inputs.splits.rows
+        config = self._config(model)
+        self.observer.stage(
+            f"{title} on {device} in {config.precision}, learning rate {config.learning_rate:.2g}"
+        )
+        frozen = freeze_(model, Freezing())
+        outcome = train_(
+            model,
+            rows["train"],
+            rows.get("validation"),
+            config,
+            work_folder=self.folder / name,
+            resume=self.options.resume,
+            device=device,
+            on_progress=self.observer.training,
+        )
+        self.done.append(describe_training(model, frozen, outcome, config, device))
+        self.wall_seconds += time.perf_counter() - started
+
+    def _config(self, model: "Classifier") -> "TrainingConfig":
+        from encoder.optimizer import usual_learning_rate
+        from encoder.training import TrainingConfig
+
+        options = self.options
+        return TrainingConfig(
+            num_epochs=options.recover_epochs,
+            batch_size=options.batch_size,
+            learning_rate=options.learning_rate or usual_learning_rate(model.config.hidden_size),
+            precision=choose_precision("auto", self.inputs.start.device),
+            seed=options.seed,
+        )
+
+    @property
+    def seconds(self) -> float:
+        """What the trainings took."""
+        return sum(one.seconds for one in self.done)
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether a training left anything from which it can go on."""
+        from encoder.training_state import STATE_FILE
+
+        return any(self.folder.glob(f"*/{STATE_FILE}"))

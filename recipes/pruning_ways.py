@@ -11,6 +11,7 @@ from encoder.rows import TokenizedRows
 from recipes.observer import Observer
 from recipes.pruning_inputs import PruningInputs, limit_tokens
 from recipes.pruning_options import UnitPruningOptions
+from recipes.pruning_training import Recovery
 
 if TYPE_CHECKING:
     from compress.importance import Scores
@@ -81,6 +82,7 @@ class UnitsWay:
     options: UnitPruningOptions
     min_per_layer: int
     inputs: PruningInputs
+    recovery: Recovery
     observer: Observer
     scores: "Scores | None" = None
     _drawn: "PruningRows | None" = field(default=None, repr=False)
@@ -111,6 +113,7 @@ class UnitsWay:
             self._plan(),
             keep,
             scores=self.scores,
+            train_=self._train_between if self.options.recover_each_step else None,
             device=self.inputs.start.device,
             on_done=self.observer.working,
         )
@@ -146,6 +149,11 @@ class UnitsWay:
 
         model, device = self.inputs.model, self.inputs.start.device
         return masked_difference(model, self._plan().unit, kept, rows, device=device)
+
+    def _train_between(self, model: "Classifier", step: int) -> None:
+        name, title = f"step-{step}", f"Training after step {step} of {self.options.steps}"
+        self.recovery.train_(model, name, title)
+        self.observer.stage(f"Choosing again, step {step + 1} of {self.options.steps}")
 
     def _plan(self) -> "PruningPlan":
         from compress.pruning import PruningPlan

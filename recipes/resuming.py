@@ -3,13 +3,12 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from encoder.errors import ConfigError
 from encoder.files import OutputFolder, write_json
 from recipes.observer import Observer
 from recipes.result import Result, read_result
-from recipes.training_options import TrainingOptions
 
 # Within the work folder, all that an interrupted run needs to continue; gone when it is finished.
 TRAINING_FOLDER = "training"
@@ -22,14 +21,40 @@ FREE_TO_CHANGE = (
 )
 
 
-def check_output_folder(config: TrainingOptions, observer: Observer) -> tuple[OutputFolder, Result | None]:
+class Resumable(Protocol):
+    """The options of a command that makes a folder and can be resumed."""
+
+    @property
+    def output(self) -> Path:
+        """The folder to make."""
+
+    @property
+    def overwrite(self) -> bool:
+        """Replace it."""
+
+    @property
+    def resume(self) -> bool:
+        """Continue an interrupted run."""
+
+    def model_dump(self, *, mode: str = ..., exclude: Any = ...) -> dict[str, Any]:
+        """All options by name."""
+
+
+def check_output_folder(
+    command: str, config: Resumable, observer: Observer
+) -> tuple[OutputFolder, Result | None]:
     """The folder to make; and the result, where ``resume`` finds that all was done before.
 
     Raises:
-        ConfigError: the folder cannot be made, or is there already.
+        ConfigError: the folder cannot be made, is there already, or holds what another command made.
     """
     folder = OutputFolder(config.output, overwrite=config.overwrite, resume=config.resume)
     if config.resume and (finished := read_result(config.output)) is not None:
+        if finished.command != command:
+            raise ConfigError(
+                f"--output {config.output}: a finished run of enc {finished.command} is in that folder, not one "
+                f"of enc {command} to resume; choose another name, or --overwrite to replace it"
+            )
         observer.note(f"{config.output} is finished; there is nothing to resume.")
         return folder, finished
     folder.check()
@@ -40,7 +65,7 @@ def check_output_folder(config: TrainingOptions, observer: Observer) -> tuple[Ou
 
 
 def claim(
-    folder: OutputFolder, config: TrainingOptions, *, model: str, data: str, free: tuple[str, ...] = ()
+    folder: OutputFolder, config: Resumable, *, model: str, data: str, free: tuple[str, ...] = ()
 ) -> Path:
     """Make the folder for unfinished work, or check that what is in there was of the same kind.
 

@@ -105,6 +105,22 @@ def score_split(
     observer: Observer,
 ) -> Scored:
     """The scores of ``model`` on ``rows``, computed in float32."""
+    assert rows.labels is not None
+    return judge_logits(model.task, _predict(model, rows, device, observer), rows.labels)
+
+
+def main_score(
+    model: "Classifier", rows: TokenizedRows, *, device: str, observer: Observer
+) -> float | None:
+    """The main score alone, of one trial among others; ``None`` where it is not defined."""
+    assert rows.labels is not None
+    found = score(model.task, _predict(model, rows, device, observer), rows.labels)
+    return without_nan(found)[main_metric(model.task)]
+
+
+def _predict(
+    model: "Classifier", rows: TokenizedRows, device: str, observer: Observer
+) -> NDArray[np.float32]:
     from encoder.prediction import predict_logits
 
     done = 0
@@ -114,9 +130,7 @@ def score_split(
         done += rows_done
         observer.working(done, len(rows))
 
-    logits = predict_logits(model, rows, device=device, on_rows=count)
-    assert rows.labels is not None
-    return judge_logits(model.task, logits, rows.labels)
+    return predict_logits(model, rows, device=device, on_rows=count)
 
 
 def judge_logits(task: Task, logits: NDArray[np.float32], labels: NDArray[np.generic]) -> Scored:

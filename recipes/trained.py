@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compress.latency import Latency, Unavailable
-from compress.machine import describe_machine
 from compress.size import Size
-from encoder.metrics import main_metric
+from recipes.account import make_account
 from recipes.against import score_against
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import (
@@ -20,9 +19,7 @@ from recipes.result import (
     ModelResult,
     Result,
     TrainingResult,
-    describe_data,
     describe_model,
-    now,
     without_nan,
 )
 from recipes.scoring import Scored, Splits, judge_logits, score_split
@@ -175,24 +172,19 @@ def make_result(
     **more: Any,
 ) -> Result:
     """The ``Result`` of a run that trained a model; ``more`` are the parts that only some commands have."""
-    return Result(
-        command=command,
-        created=now(),
-        seconds=seconds,
-        output=str(options.output),
-        config=options.model_dump(mode="json"),
-        seed=options.seed,
-        machine=describe_machine(),
+    return make_account(
+        command,
+        options,
         model=trained.model,
         parent=inputs.parent,
-        data=describe_data(inputs.data, splits.encoded),
-        training=training,
-        main_metric=main_metric(inputs.data.task),
-        scores={name: one.scores for name, one in trained.scored.items()},
-        intervals={name: one.interval for name, one in trained.scored.items() if one.interval is not None},
+        data=inputs.data,
+        encoded=splits.encoded,
+        scored=trained.scored,
         against=trained.against,
+        notes=recorder.notes,
+        seconds=seconds,
+        training=training,
         latency=trained.latency,
         size=trained.size,
-        notes=tuple(recorder.notes),
         **more,
     )

@@ -22,12 +22,14 @@ from recipes.fields import (
     LabelVariants,
     ModelOutput,
     OverwriteModel,
+    Resume,
     Seed,
     TextColumn,
     TextPairColumn,
     Threads,
     ValidationFraction,
     column_problems,
+    output_problems,
 )
 
 
@@ -172,11 +174,7 @@ class TrainingOptions(Strict):
         json_schema_extra=OUTPUT,
     )
     overwrite: OverwriteModel = False
-    resume: bool = Field(
-        default=False,
-        description="Continue a run of the same options that was interrupted.",
-        json_schema_extra=OUTPUT,
-    )
+    resume: Resume = False
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> "TrainingOptions":
@@ -186,9 +184,7 @@ class TrainingOptions(Strict):
 
     def problems(self) -> list[str]:
         """What is wrong with the options together, a sentence each, field names in backticks."""
-        problems = []
-        if self.overwrite and self.resume:
-            problems.append("`overwrite` starts again and `resume` continues; give one of them")
+        problems = output_problems(overwrite=self.overwrite, resume=self.resume)
         if self.label_separator is not None and self.task not in (None, "multi_label"):
             problems.append(f"`label_separator` is for several labels a row, `task` is {self.task}")
         if self.cache_memory_gb is not None and not self.cache_frozen:

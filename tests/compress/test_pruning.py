@@ -48,6 +48,38 @@ def test_scores_that_are_known_are_not_computed_again(model, rows):
     assert prune(model, rows, PruningPlan("heads"), 3, scores=scores).kept == [[0, 1], [3]]
 
 
+def test_next_step_begins_with_what_was_trained(model, rows):
+    """A head that the training makes useless goes next, and the repair aims at what was trained."""
+    trained = []
+
+    def train_(made, step):
+        trained.append((step, [shape.heads for shape in made.config.layers]))
+        with torch.no_grad():
+            made.encoder.layers[0].attention.output.weight[:, :4] = 0
+            made.classifier.dense.bias.add_(1.0)
+
+    plan = PruningPlan("heads", steps=3)
+    pruned = prune(model, rows, plan, 2, train_=train_)
+    (first, before), (second, between) = trained
+    assert (first, second) == (1, 2)
+    assert (sum(map(len, before)), sum(map(len, between))) == (6, 4)
+    assert before[0][0] not in between[0]
+    assert between[0][:1] != before[0][:1]
+    assert torch.equal(pruned.model.classifier.dense.bias, model.classifier.dense.bias + 2)
+    assert sum(map(len, pruned.kept)) == 2
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_repair_aims_at_the_model_before_the_step_where_that_was_trained(model, rows, monkeypatch, trained):
+    goals = []
+    monkeypatch.setattr(
+        "compress.pruning.repair_", lambda made, original, rows, device: goals.append(original)
+    )
+    prune(model, rows, PruningPlan("heads", steps=2), 4, train_=(lambda *_: None) if trained else None)
+    assert goals[0] is model
+    assert (goals[1] is model) != trained
+
+
 def test_minimum_per_layer_that_cannot_be_met_is_refused(model, rows):
     with pytest.raises(CompressionError, match="at least 2 in each of 2 layers"):
         prune(model, rows, PruningPlan("heads", min_per_layer=2), 3)

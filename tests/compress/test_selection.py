@@ -63,3 +63,14 @@ def test_all_mistakes_in_kept_units_are_told():
     ]
     with pytest.raises(CompressionError, match="names no layer"):
         parse_kept(";", [[0]])
+
+
+@pytest.mark.parametrize("part", ["0:2-1", "0:1-", "0:-1", "0:1 2", "0:1-2-3", "0:1x", ":1", "0:" + "1" * 40])
+def test_what_is_no_list_of_numbers_keeps_nothing_by_accident(part):
+    with pytest.raises(CompressionError, match=f"'{part}' is not LAYER:NUMBERS"):
+        parse_kept(part, [[0, 1, 2]])
+
+
+def test_long_ranges_of_units_that_are_not_there_are_told_in_short():
+    with pytest.raises(CompressionError, match="--keep: layer 0 has no 3–99999; it has 0–2"):
+        parse_kept("0:0-99999", [[0, 1, 2]])

@@ -1,0 +1,54 @@
+"""The account of a run that makes or scores a model: its `Result`, put together in one way."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from compress.machine import describe_machine
+from encoder.config import Strict
+from encoder.metrics import main_metric
+from recipes.result import Against, Encoded, ModelResult, Parent, Result, TrainingResult, describe_data, now
+from recipes.scoring import Scored
+
+if TYPE_CHECKING:
+    from encoder.data import TaskData
+
+
+def make_account(
+    command: str,
+    options: Strict,
+    *,
+    model: ModelResult,
+    parent: Parent | None,
+    data: "TaskData",
+    encoded: Mapping[str, Encoded],
+    scored: Mapping[str, Scored],
+    against: Against | None,
+    notes: list[str],
+    seconds: float,
+    training: TrainingResult | None = None,
+    **more: Any,
+) -> Result:
+    """The ``Result`` of ``command`` with ``options``: ``model``, scored by split on ``data``.
+
+    ``more`` are the parts that only some commands have: what was measured, a sweep, a pruning.
+    """
+    output = getattr(options, "output", None)
+    return Result(
+        command=command,
+        created=now(),
+        seconds=seconds,
+        output=None if output is None else str(output),
+        config=options.model_dump(mode="json"),
+        seed=getattr(options, "seed", None),
+        machine=describe_machine(),
+        model=model,
+        parent=parent,
+        data=describe_data(data, encoded),
+        training=training,
+        main_metric=main_metric(data.task),
+        scores={name: one.scores for name, one in scored.items()},
+        intervals={name: one.interval for name, one in scored.items() if one.interval is not None},
+        against=against,
+        notes=tuple(notes),
+        **{"latency": (), "size": None} | more,
+    )
