@@ -135,8 +135,10 @@ def _measure_launch(
         workers: dict[int, WorkerProcess] = {}
         for index in next(starts):
             one = record.contestants[index]
-            worker = sessions.open(one.runtime, Path(one.model), device=one.device)
+            worker = sessions.begin(one.runtime, Path(one.model), device=one.device)
             workers[index] = stack.enter_context(worker)
+        for worker in workers.values():  # all load at the same time; nothing is timed yet
+            worker.receive()
         for case, inputs in enumerate(record.cases):
             for step, (index, worker) in enumerate(workers.items()):
                 if progress is not None:

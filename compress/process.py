@@ -74,14 +74,20 @@ class WorkerProcess:
             EncError: what the worker refused, as the kind of error that it was; or that it crashed, with the
                 end of what it wrote to stderr.
         """
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        line = ""
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
+        self.send(do, **arguments)
+        return self.receive()
+
+    def send(self, do: str, **arguments: Any) -> None:
+        """Send a request whose answer is waited for later, while others work on theirs."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # of a process that has ended, which receive() tells
+            self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
+            self._process.stdin.flush()
+
+    def receive(self) -> dict[str, Any]:
+        """The answer to what was sent. Errors: see ``ask``."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
         if not line.endswith("\n"):
             raise EncError(self._describe_crash())
         answer: dict[str, Any] = json.loads(line)

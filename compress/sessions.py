@@ -31,11 +31,21 @@ class Sessions:
             CheckpointError: ``model`` holds no classifier.
             ExportError: no graph can be made of it.
         """
+        worker = self.begin(runtime, model, device=device)
+        try:
+            worker.receive()
+        except BaseException:
+            worker.close()
+            raise
+        return worker
+
+    def begin(self, runtime: str, model: Path, *, device: str) -> WorkerProcess:
+        """As ``open``, but the process is still loading; its first answer says when it is ready."""
         what = f"{runtime} on {model}"
         source = self._graph(runtime, model) if runs_a_graph(runtime) else model
         worker = WorkerProcess(what, threads=self._threads)
         try:
-            worker.ask(
+            worker.send(
                 "open",
                 runtime=runtime,
                 model=str(source),

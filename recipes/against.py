@@ -82,10 +82,10 @@ def score_against(
     from encoder.checkpoint import load_classifier
     from encoder.prediction import predict_logits
 
-    split = _compared_split(scored)
+    split = next((name for name in SPLITS if name in scored), None)
     if other is None or split is None:
         return None
-    task = data.task
+    task, labels, logits = data.task, data.labels(split), scored[split].logits
     # What is cut was said of the run's own model already.
     tokenized = tokenize(data, other.tokenizer, max_length=other.max_length, names=[split], observer=Silent())
     observer.stage(f"Scoring the {split} rows with {other.source}")
@@ -93,44 +93,30 @@ def score_against(
     theirs = predict_logits(model.to(device), tokenized.rows[split], device=device)
     if task.labels:  # in the order of this run's model
         theirs = theirs[:, [model.task.labels.index(label) for label in task.labels]]
-    return _compare(data, split, scored[split].logits, theirs, other.source, hash_model(other.folder))
+    return describe_against(other, split, task, theirs, logits, labels)
 
 
-def compare_scored(
-    data: "TaskData", scored: Mapping[str, Scored], before: Mapping[str, Scored], source: str, sha256: str
-) -> Against | None:
-    """As ``score_against``, of a model ``source`` whose logits are known: its splits are ``before``."""
-    split = _compared_split(scored)
-    if split is None:
-        return None
-    return _compare(data, split, scored[split].logits, before[split].logits, source, sha256)
-
-
-def _compared_split(scored: Mapping[str, Scored]) -> str | None:
-    return next((name for name in SPLITS if name in scored), None)
-
-
-def _compare(
-    data: "TaskData",
+def describe_against(
+    other: FineTuned,
     split: str,
-    logits: NDArray[np.float32],
+    task: Task,
     theirs: NDArray[np.float32],
-    source: str,
-    sha256: str,
+    logits: NDArray[np.float32],
+    labels: NDArray[np.generic],
 ) -> Against:
-    task, labels = data.task, data.labels(split)
+    """``logits`` beside ``theirs``, which the model ``other`` gave the same rows; [R, C] in the same order."""
     difference = score_difference(task, theirs, logits, labels, metric=main_metric(task))
     test = None
     if task.kind != "regression":
         test = mcnemar(rows_right(task, logits, labels), rows_right(task, theirs, labels))
     return Against(
-        source=source,
-        sha256=sha256,
+        source=other.source,
+        sha256=hash_model(other.folder),
         split=split,
         scores=without_nan(score(task, theirs, labels)),
         difference=difference if np.isfinite([difference.low, difference.high]).all() else None,
         mcnemar=test,
-        verdict=judge(difference, test, source),
+        verdict=judge(difference, test, other.source),
     )
 
 

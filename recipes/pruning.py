@@ -16,10 +16,10 @@ import numpy as np
 
 from compress.size import Size
 from encoder.config import EncoderConfig
-from encoder.errors import CompressionError
+from encoder.errors import CompressionError, ConfigError
 from encoder.files import OutputFolder, write_atomic
 from recipes.account import make_account
-from recipes.against import compare_scored
+from recipes.against import describe_against
 from recipes.observer import Observer, Recorder, Silent
 from recipes.pruning_inputs import PruningInputs, look_at_model, read_inputs
 from recipes.pruning_measuring import (
@@ -68,6 +68,7 @@ def prune_model(
         return finished
     start = look_at_model(options, recorder)
     wanted = want(start.config)
+    _check_removable(options, wanted)
     inputs = read_inputs(options, start, recorder)
     work = claim(folder, options, model=inputs.parent.sha256, data=inputs.data.fingerprint)
     recovery = Recovery(options, inputs, work, recorder)
@@ -78,6 +79,16 @@ def prune_model(
         write_atomic(folder.work / RUN_FILE, result.to_json())
     finish(folder)
     return result
+
+
+def _check_removable(options: PruningOptions, wanted: Wanted) -> None:
+    if wanted.total == 0:
+        raise ConfigError(f"{options.model} has no {wanted.unit}: there is nothing left to remove")
+    if wanted.keep is None and wanted.least >= wanted.total:
+        raise ConfigError(
+            f"{options.model} has {wanted.total:,} {wanted.unit}, and so many have to stay: --max-drop can "
+            "remove none"
+        )
 
 
 @contextmanager
@@ -136,7 +147,9 @@ def _make_result(command: str, done: _Done, work: Path, recorder: Recorder, star
     for name in inputs.before:
         recorder.stage(f"Scoring the {name} rows after")
         scored[name] = score_split(done.model, inputs.splits.rows[name], device=device, observer=recorder)
-    against = compare_scored(data, scored, inputs.before, found.source, inputs.parent.sha256)
+    split = inputs.reported
+    before, after = inputs.before[split].logits, scored[split].logits
+    against = describe_against(found, split, data.task, before, after, data.labels(split))
     control = _draw_control(done, recorder)
     recorder.stage("Saving, and proving that it is what it should be")
     save_classifier(done.model, found.tokenizer, work)

@@ -1,6 +1,6 @@
 """The splits of a data set on their way to a score: tokenized, predicted, judged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -105,24 +105,26 @@ def score_split(
     observer: Observer,
 ) -> Scored:
     """The scores of ``model`` on ``rows``, computed in float32."""
+    from encoder.prediction import predict_logits
+
+    logits = predict_logits(model, rows, device=device, on_rows=count_rows(rows, observer))
     assert rows.labels is not None
-    return judge_logits(model.task, _predict(model, rows, device, observer), rows.labels)
+    return judge_logits(model.task, logits, rows.labels)
 
 
 def main_score(
     model: "Classifier", rows: TokenizedRows, *, device: str, observer: Observer
 ) -> float | None:
     """The main score alone, of one trial among others; ``None`` where it is not defined."""
-    assert rows.labels is not None
-    found = score(model.task, _predict(model, rows, device, observer), rows.labels)
-    return without_nan(found)[main_metric(model.task)]
-
-
-def _predict(
-    model: "Classifier", rows: TokenizedRows, device: str, observer: Observer
-) -> NDArray[np.float32]:
     from encoder.prediction import predict_logits
 
+    logits = predict_logits(model, rows, device=device, on_rows=count_rows(rows, observer))
+    assert rows.labels is not None
+    return without_nan(score(model.task, logits, rows.labels))[main_metric(model.task)]
+
+
+def count_rows(rows: TokenizedRows, observer: Observer) -> Callable[[int], None]:
+    """What is told how many of ``rows`` each batch adds, and tells ``observer``."""
     done = 0
 
     def count(rows_done: int) -> None:
@@ -130,7 +132,7 @@ def _predict(
         done += rows_done
         observer.working(done, len(rows))
 
-    return predict_logits(model, rows, device=device, on_rows=count)
+    return count
 
 
 def judge_logits(task: Task, logits: NDArray[np.float32], labels: NDArray[np.generic]) -> Scored:

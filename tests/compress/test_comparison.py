@@ -40,6 +40,9 @@ class FakeWorker:
     def __exit__(self, *_: object) -> None:
         FakeWorker.open_now -= 1
 
+    def receive(self) -> dict[str, Any]:
+        return {"libraries": ["torch"]}
+
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         if do == "warm_up":
             return {"runs": 7, "steady": True}
@@ -60,7 +63,7 @@ class FakeSessions:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def open(self, runtime: str, model: Path, *, device: str) -> FakeWorker:
+    def begin(self, runtime: str, model: Path, *, device: str) -> FakeWorker:
         return FakeWorker(runtime, str(model))
 
 

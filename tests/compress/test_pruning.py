@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from compress.pruning import Pruned, PruningPlan, PruningRows, prune, prune_within
+from compress.pruning import Pruned, PruningPlan, PruningRows, prune, prune_at_random, prune_within
 from compress.removal import keep_units
 from encoder.errors import CompressionError
 
@@ -78,6 +78,19 @@ def test_repair_aims_at_the_model_before_the_step_where_that_was_trained(model, 
     prune(model, rows, PruningPlan("heads", steps=2), 4, train_=(lambda *_: None) if trained else None)
     assert goals[0] is model
     assert (goals[1] is model) != trained
+
+
+def test_control_is_drawn_in_the_same_scope_with_the_same_minimum_and_repair(model, rows):
+    plan = PruningPlan("heads", scope="layer", min_per_layer=1)
+    first, second, again = prune_at_random(model, rows.repair, plan, 3, (0, 1, 0))
+    for made in (first, second):
+        assert sorted(len(shape.heads) for shape in made.config.layers) == [1, 2]
+    assert all(torch.equal(p, again.get_parameter(name)) for name, p in first.named_parameters())
+    assert first.config != second.config
+    plain, _ = prune_at_random(model, None, plan, 3, (0, 1))
+    assert plain.config == first.config
+    projections = [one.encoder.layers[0].attention.output.weight for one in (plain, first)]
+    assert not torch.equal(*projections)
 
 
 def test_minimum_per_layer_that_cannot_be_met_is_refused(model, rows):
