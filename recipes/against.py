@@ -104,7 +104,7 @@ def describe_against(
     logits: NDArray[np.float32],
     labels: NDArray[np.generic],
 ) -> Against:
-    """``logits`` beside ``theirs``, which the model ``other`` gave the same rows; [R, C] in the same order."""
+    """``logits`` beside ``theirs``, which the model ``other`` gave the same rows; [R, C] in one order."""
     difference = score_difference(task, theirs, logits, labels, metric=main_metric(task))
     test = None
     if task.kind != "regression":

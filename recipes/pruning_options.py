@@ -28,7 +28,6 @@ from recipes.fields import (
     output_problems,
 )
 
-
 # What importance is found on, and how units are chosen by it.
 SCORING = ("rows", "targets")
 CHOOSING = ("method", "scope", "normalize", "steps", "max_drop", *SCORING)

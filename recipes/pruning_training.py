@@ -34,7 +34,7 @@ class Recovery:
     wall_seconds: float = 0.0
 
     def train_(self, model: "Classifier", name: str, title: str) -> None:
-        """Train ``model`` for as many epochs as the options say; ``name`` is that of the training's folder."""
+        """Train ``model`` for as many epochs as the options say; ``name`` is that of its folder."""
         from encoder.freezing import Freezing, freeze_
         from encoder.training import train_
 

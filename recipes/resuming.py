@@ -52,8 +52,8 @@ def check_output_folder(
     if config.resume and (finished := read_result(config.output)) is not None:
         if finished.command != command:
             raise ConfigError(
-                f"--output {config.output}: a finished run of enc {finished.command} is in that folder, not one "
-                f"of enc {command} to resume; choose another name, or --overwrite to replace it"
+                f"--output {config.output}: a finished run of enc {finished.command} is in that folder, not "
+                f"one of enc {command} to resume; choose another name, or --overwrite to replace it"
             )
         observer.note(f"{config.output} is finished; there is nothing to resume.")
         return folder, finished

@@ -112,9 +112,7 @@ def score_split(
     return judge_logits(model.task, logits, rows.labels)
 
 
-def main_score(
-    model: "Classifier", rows: TokenizedRows, *, device: str, observer: Observer
-) -> float | None:
+def main_score(model: "Classifier", rows: TokenizedRows, *, device: str, observer: Observer) -> float | None:
     """The main score alone, of one trial among others; ``None`` where it is not defined."""
     from encoder.prediction import predict_logits
 

@@ -27,7 +27,8 @@ def test_rows_are_drawn_from_the_training_split_and_more_hold_the_fewer():
     splits = Splits({"train": make_rows([1] * 50), "test": make_rows([2] * 9)}, {})
     inputs = PruningInputs(None, None, None, splits, None, {})
     few, many, other = (
-        inputs.draw_training_rows(number, seed).input_ids.tolist() for number, seed in ((5, 0), (99, 0), (5, 1))
+        inputs.draw_training_rows(number, seed).input_ids.tolist()
+        for number, seed in ((5, 0), (99, 0), (5, 1))
     )
     assert many[:5] == few != other
     assert sorted(many) == list(range(50))

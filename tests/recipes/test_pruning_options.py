@@ -20,7 +20,10 @@ BASE = {"model": "runs/a", "data": "news.csv", "output": "runs/b"}
         ({"keep": "0:1", "method": "gradient"}, "`method` has no say where `keep`"),
         ({"keep": "0:1", "rows": 10}, "`rows` has no say where `keep`"),
         ({"heads": 5, "method": "magnitude", "rows": 10}, "`rows` has no say where `method` is magnitude"),
-        ({"heads": 5, "method": "random", "targets": "model"}, "`targets` has no say where `method` is random"),
+        (
+            {"heads": 5, "method": "random", "targets": "model"},
+            "`targets` has no say where `method` is random",
+        ),
         ({"heads": 5, "scope": "layer", "normalize": True}, "`normalize` changes nothing"),
         ({"heads": 5, "repair": False, "repair_rows": 9}, "`repair_rows` is for `repair`"),
         ({"heads": 5, "batch_size": 9}, "`batch_size` is for the training that `recover_epochs`"),
@@ -73,4 +76,8 @@ def test_options_that_make_sense_are_taken(given):
 
 
 def test_neurons_are_asked_for_by_their_own_name():
-    assert PruneNeuronsConfig(**BASE, neurons=7).given() == {"sparsity": False, "neurons": True, "keep": False}
+    assert PruneNeuronsConfig(**BASE, neurons=7).given() == {
+        "sparsity": False,
+        "neurons": True,
+        "keep": False,
+    }
