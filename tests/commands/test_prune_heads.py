@@ -14,7 +14,7 @@ def words(finetuned, reviews, tmp_path, monkeypatch):
     return [
         "prune-heads",
         str(finetuned),
-        *("--data", str(reviews), "--output", str(tmp_path / "out"), "--no-latency", "--rows", "32"),
+        *("--data", str(reviews), "--output", str(tmp_path / "out"), "--no-latency", "--repair-rows", "32"),
     ]
 
 

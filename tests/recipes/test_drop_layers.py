@@ -14,7 +14,6 @@ def options(finetuned, reviews, tmp_path, no_fresh_process):
         "model": finetuned.output,
         "data": str(reviews),
         "output": tmp_path / "out",
-        "rows": 40,
         "latency": False,
     }
 
@@ -39,7 +38,7 @@ def test_layers_that_were_asked_for_stay(options, which, layers):
 
 def test_importance_says_what_each_layer_is_worth(options):
     found = drop_layers(DropLayersConfig(**options, layers=2)).pruning
-    assert (found.method, found.rows) == ("importance", 40)
+    assert (found.method, found.rows) == ("importance", 80)
     scores = [layer.importance[0] for layer in found.layers]
     gone = next(layer.layer for layer in found.layers if layer.after == 0)
     assert scores[gone] == min(scores)

@@ -28,7 +28,6 @@ def options(finetuned, reviews, tmp_path, request):
         "model": finetuned.output,
         "data": str(reviews),
         "output": tmp_path / "out",
-        "rows": 40,
         "repair_rows": 40,
         "latency": False,
     }
@@ -70,7 +69,7 @@ def test_what_was_removed_is_told(options, finetuned):
     found = prune_heads(PruneHeadsConfig(**options, sparsity=0.4)).pruning
     assert (found.unit, found.method, found.units_before, found.units_after) == ("heads", "fisher", 12, 7)
     assert found.sparsity == pytest.approx(5 / 12)
-    assert (found.rows, found.rows_split, found.repair_rows) == (40, "train", 40)
+    assert (found.rows, found.rows_split, found.repair_rows) == (80, "train", 40)
     model = load_classifier(options["output"])
     assert [layer.heads_after for layer in found.layers] == [one.heads for one in model.config.layers]
     assert [len(layer.importance) for layer in found.layers] == [4, 4, 4]

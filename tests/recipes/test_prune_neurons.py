@@ -14,7 +14,6 @@ def options(finetuned, reviews, tmp_path, no_fresh_process):
         "model": finetuned.output,
         "data": str(reviews),
         "output": tmp_path / "out",
-        "rows": 40,
         "repair_rows": 40,
         "latency": False,
     }
