@@ -11,5 +11,8 @@ Pruning: ``pruning`` scores, chooses, removes and repairs heads or neurons (``un
 silence them, ``importance``, ``selection``, ``removal`` and the least-squares ``repair``; ``layer_choice``
 says which whole layers go, ``proof`` that the result is what it should be.
 
-Running: ``onnx_graph`` writes a classifier as an ONNX graph, ``quantization`` makes it int8.
+Running: ``onnx_graph`` writes a classifier as an ONNX graph with a ``graph_builder``, in the parts of
+``portable_graph`` or of ``fused_graph``; ``quantization`` makes it int8 (``quantized_graph``) with scales
+found at run time or by ``calibration``, ``sensitivity`` says which parts had better stay float,
+``half_precision`` makes it float16. ``vocabulary`` leaves out the pieces that some texts do not use.
 """

@@ -84,16 +84,12 @@ def write_graph(name: str, model: Path, target: Path) -> None:
         CheckpointError: ``model`` cannot be loaded.
         ExportError: no graph can be made of it.
     """
-    from compress.onnx_graph import write_onnx
+    from compress.onnx_graph import build_graph, save_graph
     from compress.quantization import quantize_dynamic
     from encoder.checkpoint import load_classifier
 
-    if PRECISIONS[name] == "int8":
-        source = target.with_suffix(".fp32.onnx")
-        write_onnx(load_classifier(model), source)
-        quantize_dynamic(source, target)
-    else:
-        write_onnx(load_classifier(model), target)
+    graph = build_graph(load_classifier(model))
+    save_graph(quantize_dynamic(graph) if PRECISIONS[name] == "int8" else graph, target)
 
 
 def open_runtime(name: str, model: Path, *, device: str, threads: int) -> Runtime:

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -101,6 +101,18 @@ class Tokenizer:
         settings = (files.truncation_side, files.uses_token_types, self._backend.encode_special_tokens)
         digest.update(repr(settings).encode())
         return digest.hexdigest()
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What tokenizer.json holds."""
+        definition: dict[str, Any] = json.loads(self._backend.to_str())
+        return definition
+
+    def with_definition(self, definition: Mapping[str, Any]) -> "Tokenizer":
+        """The tokenizer with another tokenizer.json and the same settings beside it."""
+        backend = tokenizers.Tokenizer.from_str(json.dumps(definition))
+        backend.encode_special_tokens = self._backend.encode_special_tokens
+        return Tokenizer(replace(self._files, backend=backend), max_tokens=self._max_tokens)
 
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, max_length: int | None = None

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from encoder.checkpoint import save_classifier
 from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
@@ -38,6 +39,11 @@ def make_classifier(config: EncoderConfig, *, seed: int = 0, scale: float = 0.3)
     """Random weights, larger than usual so that the logits differ from each other."""
     model = Classifier(config, Task(kind="single_label", labels=("a", "b", "c")))
     initialise_(model, config.model_copy(update={"initializer_range": scale}), seed)
+    generator = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():  # biases and LayerNorms away from 0 and 1, so that nothing hides behind them
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
     return model.eval()
 
 

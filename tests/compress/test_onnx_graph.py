@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from compress import onnx_graph
-from compress.onnx_graph import graph_inputs, make_onnx, write_onnx
+from compress.fused_graph import expected_counts, fused_counts
+from compress.onnx_graph import GraphForm, build_graph, graph_inputs, save_graph
 from encoder.batches import Batch
 from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.errors import ExportError
@@ -33,8 +34,14 @@ CHANGES = {
 }
 
 
+@pytest.fixture(params=["portable", "fused"])
+def form(request: pytest.FixtureRequest) -> GraphForm:
+    """Both forms of graph, for what has to hold in both."""
+    return request.param  # type: ignore[no-any-return]
+
+
 def run_both(
-    model: Classifier, mask: NDArray[np.int64]
+    model: Classifier, mask: NDArray[np.int64], form: GraphForm, opset: int | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], onnxruntime.InferenceSession]:
     random = np.random.default_rng(0)
     feed = {
@@ -42,7 +49,7 @@ def run_both(
         "attention_mask": mask,
         "token_type_ids": random.integers(0, 2, mask.shape),
     }
-    session = onnxruntime.InferenceSession(make_onnx(model).SerializeToString())
+    session = onnxruntime.InferenceSession(build_graph(model, form=form, opset=opset).SerializeToString())
     names = graph_inputs(model.config)
     (found,) = session.run(["logits"], {name: feed[name] for name in names})
     with torch.inference_mode():
@@ -56,47 +63,51 @@ def test_the_graph_computes_torchs_logits(
     config_with: Callable[..., EncoderConfig],
     classifier: Callable[..., Classifier],
     changes: dict[str, object],
+    form: GraphForm,
 ) -> None:
     model = classifier(config_with(**changes))
-    onnx.checker.check_model(make_onnx(model), full_check=True)
+    onnx.checker.check_model(build_graph(model, form=form), full_check=form == "portable")
     mask = (np.arange(11) < np.array([[11], [4], [1]])).astype(np.int64)
-    found, expected, session = run_both(model, mask)
+    found, expected, session = run_both(model, mask, form)
     assert np.ptp(expected) > 0.05
     assert np.abs(found - expected).max() < 1e-5
     assert tuple(node.name for node in session.get_inputs()) == graph_inputs(model.config)
 
 
-@pytest.mark.parametrize(("batch", "sequence"), [(1, 1), (3, 7), (8, 38)])
+@pytest.mark.parametrize(("batch", "sequence"), [(1, 1), (3, 7), (8, 512)])
 def test_batch_and_sequence_are_free(
     config_with: Callable[..., EncoderConfig],
     classifier: Callable[..., Classifier],
     batch: int,
     sequence: int,
+    form: GraphForm,
 ) -> None:
-    found, expected, _ = run_both(classifier(config_with()), np.ones((batch, sequence), np.int64))
+    model = classifier(config_with(max_position_embeddings=512, layers=PRUNED))
+    found, expected, _ = run_both(model, np.ones((batch, sequence), np.int64), form)
     assert np.abs(found - expected).max() < 1e-5
 
 
 def test_padding_on_the_left_and_holes_in_the_mask_mean_what_they_mean_in_torch(
-    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier], form: GraphForm
 ) -> None:
     mask = np.array([[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 1, 0, 0, 0]])
-    found, expected, _ = run_both(classifier(config_with()), mask)
+    found, expected, _ = run_both(classifier(config_with(layers=PRUNED)), mask, form)
     assert np.abs(found - expected).max() < 1e-5
 
 
 def test_a_row_that_is_all_padding_has_the_finite_logits_of_torch(
-    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier], form: GraphForm
 ) -> None:
-    found, expected, _ = run_both(classifier(config_with()), np.array([[1, 1, 0], [0, 0, 0]]))
+    found, expected, _ = run_both(classifier(config_with()), np.array([[1, 1, 0], [0, 0, 0]]), form)
     assert np.isfinite(found).all()
     assert np.abs(found - expected).max() < 1e-5
 
 
 def test_padding_never_changes_a_logit(
-    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier], form: GraphForm
 ) -> None:
-    session = onnxruntime.InferenceSession(make_onnx(classifier(config_with())).SerializeToString())
+    graph = build_graph(classifier(config_with()), form=form)
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
     ids = np.arange(1, 7)[None]
     logits = []
     for width in (6, 7, 30):
@@ -110,17 +121,17 @@ def test_padding_never_changes_a_logit(
 
 
 def test_a_pruned_model_has_the_smaller_graph(
-    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier], form: GraphForm
 ) -> None:
     full = classifier(config_with())
     pruned = classifier(config_with(layers=PRUNED[:2]))
-    assert make_onnx(pruned).ByteSize() < make_onnx(full).ByteSize()
+    assert build_graph(pruned, form=form).ByteSize() < build_graph(full, form=form).ByteSize()
 
 
-def test_only_standard_operators_are_used(
+def test_the_portable_graph_has_standard_operators_only(
     config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
 ) -> None:
-    graph = make_onnx(classifier(config_with()))
+    graph = build_graph(classifier(config_with()))
     assert {(entry.domain, entry.version) for entry in graph.opset_import} == {("", 17)}
     assert {node.domain for node in graph.graph.node} == {""}
 
@@ -132,7 +143,7 @@ def test_weights_too_large_for_one_file_go_beside_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(onnx_graph, "MAX_BYTES_INSIDE", 10)
-    write_onnx(classifier(config_with()), tmp_path / "model.onnx")
+    save_graph(build_graph(classifier(config_with())), tmp_path / "model.onnx")
     assert (tmp_path / "model.onnx.data").stat().st_size > (tmp_path / "model.onnx").stat().st_size
     onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
 
@@ -141,7 +152,7 @@ def test_a_file_that_cannot_be_written_is_an_export_error(
     config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier], tmp_path: Path
 ) -> None:
     with pytest.raises(ExportError, match="cannot be written"):
-        write_onnx(classifier(config_with()), tmp_path / "no such folder" / "model.onnx")
+        save_graph(build_graph(classifier(config_with())), tmp_path / "no such folder" / "model.onnx")
 
 
 def test_onnx_runtime_makes_no_slow_operator_of_residual_and_norm(
@@ -150,7 +161,65 @@ def test_onnx_runtime_makes_no_slow_operator_of_residual_and_norm(
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
     options.log_severity_level = 3
-    onnxruntime.InferenceSession(make_onnx(classifier(config_with())).SerializeToString(), options)
+    onnxruntime.InferenceSession(build_graph(classifier(config_with())).SerializeToString(), options)
     operators = {node.op_type for node in onnx.load(str(tmp_path / "optimised.onnx")).graph.node}
     assert "LayerNormalization" in operators
     assert "SkipLayerNormalization" not in operators
+
+
+HEADS = {
+    "12, 7, 1 and 0 heads": ((12, 24), (7, 24), (1, 24), (0, 24)),
+    "none in the last layer": ((2, 24), (0, 0)),
+    "no neurons in the last layer": ((0, 3), (2, 0)),
+    "nothing but biases": ((0, 0),),
+}
+
+
+@pytest.mark.parametrize("layers", HEADS.values(), ids=HEADS.keys())
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_each_layer_has_its_own_number_of_heads_in_the_fused_graph_too(
+    config_with: Callable[..., EncoderConfig],
+    classifier: Callable[..., Classifier],
+    layers: tuple[tuple[int, int], ...],
+    norm: str,
+) -> None:
+    shapes = tuple(
+        LayerShape(heads=tuple(range(heads)), head_size=3, intermediate_size=neurons)
+        for heads, neurons in layers
+    )
+    model = classifier(config_with(layers=shapes, norm=norm))
+    mask = np.array([[1, 1, 1, 1, 1, 1], [0, 1, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0]])
+    found, expected, _ = run_both(model, mask, "fused")
+    assert np.abs(found - expected).max() < 1e-5
+    counts = fused_counts(build_graph(model, form="fused"))
+    assert counts == expected_counts(model.config)
+    assert counts.get("MultiHeadAttention", 0) == sum(heads > 0 for heads, _ in layers)
+
+
+def test_the_counts_of_a_portable_graph_are_not_those_of_a_fused_one(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+) -> None:
+    model = classifier(config_with())
+    assert fused_counts(build_graph(model)) == {}
+    assert expected_counts(model.config)["MultiHeadAttention"] == 2
+
+
+@pytest.mark.parametrize("opset", [18, 20, 22, onnx_graph.LAST_OPSET])
+def test_a_graph_of_a_later_opset_computes_the_same(
+    config_with: Callable[..., EncoderConfig],
+    classifier: Callable[..., Classifier],
+    form: GraphForm,
+    opset: int,
+) -> None:
+    model = classifier(config_with())
+    found, expected, _ = run_both(model, np.array([[1, 1, 1], [1, 1, 0]]), form, opset)
+    assert np.abs(found - expected).max() < 1e-5
+    assert build_graph(model, form=form, opset=opset).opset_import[0].version == opset
+
+
+@pytest.mark.parametrize("opset", [7, 16, onnx_graph.LAST_OPSET + 1])
+def test_an_opset_that_cannot_be_written_is_refused(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier], opset: int
+) -> None:
+    with pytest.raises(ExportError, match=f"opset {opset}: expected 17 to"):
+        build_graph(classifier(config_with()), opset=opset)

@@ -1,0 +1,110 @@
+"""Nodes and initializers of an ONNX graph as they are added, and the pieces that every form of graph has."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from encoder.model import Classifier
+
+CONTRIB = "com.microsoft"  # the domain of the operators that only ONNX Runtime has
+
+
+class GraphBuilder:
+    """A graph in the making; ``weights`` are the parameters of a model by name, float32.
+
+    New names begin with ``prefix``, so that they can stand beside those of another graph.
+    """
+
+    def __init__(self, weights: dict[str, NDArray[np.float32]], *, prefix: str = "") -> None:
+        self.nodes: list[Any] = []
+        self.initializers: list[Any] = []
+        self._weights = weights
+        self._prefix = prefix
+        self._constants: dict[tuple[str, bytes, tuple[int, ...]], str] = {}
+
+    @classmethod
+    def of_model(cls, model: "Classifier") -> "GraphBuilder":
+        """An empty graph with the parameters of ``model`` at hand."""
+        return cls({name: value.detach().cpu().float().numpy() for name, value in model.named_parameters()})
+
+    def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """A node of which one output is used; returns that output's name."""
+        return self.add_many(
+            operator, inputs, [output or f"{self._prefix}{operator}_{len(self.nodes)}"], **attributes
+        )[0]
+
+    def add_many(
+        self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
+    ) -> Sequence[str]:
+        """A node with ``outputs``; an empty name stands for an input or output that is left out."""
+        from onnx import helper
+
+        name = f"{self._prefix}{operator}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), list(outputs), name=name, **attributes))
+        return outputs
+
+    def contrib(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """A node of one of ONNX Runtime's own operators."""
+        return self.add(operator, *inputs, domain=CONTRIB, **attributes)
+
+    def constant(self, array: NDArray[Any], name: str | None = None) -> str:
+        """An initializer; equal unnamed ones are stored once."""
+        from onnx import numpy_helper
+
+        key = (array.dtype.str, array.tobytes(), array.shape) if name is None else (name, b"", ())
+        if key not in self._constants:
+            self._constants[key] = name or f"{self._prefix}constant_{len(self._constants)}"
+            array = np.ascontiguousarray(array)
+            self.initializers.append(numpy_helper.from_array(array, self._constants[key]))
+        return self._constants[key]
+
+    def integers(self, *values: int) -> str:
+        """int64 [len(values)]."""
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def number(self, value: float) -> str:
+        """A float32 scalar."""
+        return self.constant(np.array(value, dtype=np.float32))
+
+    def parameter(self, name: str) -> str:
+        """A parameter of the model, as it is."""
+        return self.constant(self._weights[name], name)
+
+    def product(self, module: str, x: str) -> str | None:
+        """x [..., in] · weight → [..., out], without the bias; ``None`` of a linear layer of width 0."""
+        weight = self._weights[f"{module}.weight"]  # [out, in]
+        if weight.shape[1] == 0:
+            return None
+        return self.add("MatMul", x, self.constant(weight.T, f"{module}.weight"))
+
+    def linear(self, module: str, x: str, *, output: str | None = None) -> str:
+        """x [..., in] → [..., out]. A linear layer of width 0 gives its bias, to be broadcast."""
+        product, bias = self.product(module, x), self.parameter(f"{module}.bias")
+        return bias if product is None else self.add("Add", product, bias, output=output)
+
+    def separate(self, module: str, parts: Sequence[str]) -> Sequence[str]:
+        """Cut the linear layer ``module`` by its outputs into equal layers with the names ``parts``."""
+        for kind in ("weight", "bias"):
+            arrays = np.split(self._weights[f"{module}.{kind}"], len(parts))
+            self._weights |= {f"{part}.{kind}": array for part, array in zip(parts, arrays, strict=True)}
+        return parts
+
+    def take(self, x: str, index: str) -> str:
+        """Of x [B, T, D] the token ``index`` int64 [B, 1] of each row: [B, 1, D]."""
+        return self.add("Unsqueeze", self.add("GatherND", x, index, batch_dims=1), self.integers(1))
+
+    def sum(self, *terms: str) -> str:
+        """The sum of all terms, before a norm.
+
+        As Sum, because ONNX Runtime fuses Add and LayerNormalization into one operator that is slower on a
+        CPU than the two (docs/decisions/0008).
+        """
+        return self.add("Sum", *terms)
+
+    def layer_norm(self, module: str, x: str, epsilon: float) -> str:
+        """LayerNorm over the last axis."""
+        scale, bias = self.parameter(f"{module}.weight"), self.parameter(f"{module}.bias")
+        return self.add("LayerNormalization", x, scale, bias, axis=-1, epsilon=epsilon)
