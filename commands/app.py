@@ -18,6 +18,7 @@ import typer.core
 
 from commands import (
     bench,
+    distill,
     drop_layers,
     evaluate,
     finetune,
@@ -83,6 +84,7 @@ for _module, _command in (
     (prune_heads, prune_heads.prune_heads),
     (prune_neurons, prune_neurons.prune_neurons),
     (drop_layers, drop_layers.drop_layers),
+    (distill, distill.distill),
     (runs, runs.runs),
 ):
     app.command(cls=Command, epilog=_module.EPILOG)(_command)

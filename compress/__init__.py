@@ -11,6 +11,9 @@ Pruning: ``pruning`` scores, chooses, removes and repairs heads or neurons (``un
 silence them, ``importance``, ``selection``, ``removal`` and the least-squares ``repair``; ``layer_choice``
 says which whole layers go, ``proof`` that the result is what it should be.
 
+Distilling: ``student`` (what it starts from), ``teacher`` (its targets, in one pass, by means of
+``watching``), ``distillation`` (the losses, as an objective of training).
+
 Running: ``onnx_graph`` writes a classifier as an ONNX graph with a ``graph_builder``, in the parts of
 ``portable_graph`` or of ``fused_graph``; ``quantization`` makes it int8 (``quantized_graph``) with scales
 found at run time or by ``calibration``, ``sensitivity`` says which parts had better stay float,

@@ -193,3 +193,18 @@ def _percentiles(drawn: Floats, confidence: float) -> tuple[float, float]:
         return math.nan, math.nan
     low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
+
+
+def agreement(
+    task: Task, logits: NDArray[np.floating[Any]], others: NDArray[np.floating[Any]]
+) -> float | None:
+    """The share of rows for which two models, logits [R, C] each, give the same labels.
+
+    Of a regression the correlation of their numbers, ``None`` where one of them is constant.
+    """
+    one, other = predict(task, logits), predict(task, others)
+    if task.kind != "regression":
+        return float(right_rows(one, other).mean())
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return None
+    return float(np.corrcoef(one, other)[0, 1])

@@ -10,7 +10,7 @@ The data: ``data`` (``read_data``: a source → splits, task, report), on top of
 ``delimited`` (files), ``columns``, ``cells``, ``labels`` and ``label_names``, ``splits``, ``data_report``;
 ``texts`` (without labels, for prediction); ``task`` and ``rows`` (what training sees of it all).
 
-Training: ``training``, ``training_state`` (resuming), ``optimizer``, ``losses``, ``freezing``,
-``frozen_prefix`` and ``activations`` (what is frozen is computed once), ``compact_vocabulary``; then
-``prediction`` and ``metrics``. What can go wrong is in ``errors``.
+Training: ``training``, ``training_state`` (resuming), ``optimizer``, ``losses``, ``objective``,
+``freezing``, ``frozen_prefix`` and ``activations`` (what is frozen is computed once),
+``compact_vocabulary``; then ``prediction`` and ``metrics``. What can go wrong is in ``errors``.
 """

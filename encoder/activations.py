@@ -99,6 +99,13 @@ class InFile:
         ]
 
 
+def open_store(num_tokens: int, width: int, dtype: torch.dtype, folder: Path | None) -> Store:
+    """Room for ``num_tokens`` vectors: in a file in ``folder`` or, where that is ``None``, in memory."""
+    if folder is None:
+        return InMemory(torch.empty(num_tokens, width, dtype=dtype))
+    return InFile(num_tokens, width, dtype, folder)
+
+
 @dataclass(frozen=True)
 class Activations:
     """What layer ``depth`` − 1 made of R rows; row ``r`` is tokens ``offsets[r]:offsets[r+1]`` of ``store``.
@@ -119,8 +126,14 @@ class Activations:
         """All of them, [N, D]."""
         return self.store.read(self.offsets[:-1], self.lengths)
 
+    def read_rows(self, index: NDArray[np.int64]) -> Tensor:
+        """Those of the rows ``index`` end to end, [n, D]."""
+        return self.store.read(self.offsets[:-1][index], self.lengths[index])
+
+    def write_rows(self, index: NDArray[np.int64], values: Tensor) -> None:
+        """Put ``values`` [n, D], those of the rows ``index`` end to end, in their places."""
+        self.store.write(self.offsets[:-1][index], self.lengths[index], values.to("cpu", self.store.dtype))
+
     def select(self, index: NDArray[np.int64]) -> "Activations":
         """Those of the rows ``index``, in memory."""
-        lengths = self.lengths[index]
-        values = self.store.read(self.offsets[:-1][index], lengths)
-        return Activations(self.depth, offsets_of(lengths), InMemory(values))
+        return Activations(self.depth, offsets_of(self.lengths[index]), InMemory(self.read_rows(index)))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from encoder.activations import Activations, InFile, InMemory, Store
+from encoder.activations import Activations, Store, open_store
 from encoder.batches import BATCH_TOKENS, Batch, batches_of_tokens, filling_multiple
 from encoder.model import Classifier
 from encoder.prediction import Precision, autocast
@@ -101,7 +101,7 @@ class FrozenPrefix:
                     if only_first:
                         x = x[batch.packing.lengths > 0]
                     if store is None:
-                        store = self._make_store(int(offsets[-1]), x)
+                        store = open_store(int(offsets[-1]), x.shape[1], x.dtype, self._folder)
                     x = x[: int(lengths[index].sum())]  # what fills the batch up comes last
                     store.write(offsets[:-1][index], lengths[index], x.to("cpu", store.dtype))
                     on_rows(len(index))
@@ -114,10 +114,3 @@ class FrozenPrefix:
         if store is not None:
             self.rows = replace(self.rows, activations=Activations(depth, offsets, store))
         self.depth = depth
-
-    def _make_store(self, num_tokens: int, like: torch.Tensor) -> Store:
-        """Room for ``num_tokens`` vectors such as those in ``like``."""
-        width = like.shape[1]
-        if self._folder is None:
-            return InMemory(torch.empty(num_tokens, width, dtype=like.dtype))
-        return InFile(num_tokens, width, like.dtype, self._folder)

@@ -22,9 +22,9 @@ from encoder.errors import EncError
 from encoder.freezing import trainable, training_mode_
 from encoder.frozen_prefix import frozen_depth
 from encoder.heap import return_freed_memory
-from encoder.losses import balanced_weights, loss_weight, summed_loss
 from encoder.metrics import is_better, main_metric, score
 from encoder.model import Classifier
+from encoder.objective import Objective, Supervised
 from encoder.optimizer import Schedule, make_optimizer, parameter_groups, rate_factor
 from encoder.prediction import Precision, autocast, predict_logits
 from encoder.rows import TokenizedRows
@@ -96,12 +96,14 @@ def train_(
     resume: bool = False,
     device: str = "cpu",
     on_progress: Callable[[TrainingProgress], None] | None = None,
+    objective: Objective | None = None,
 ) -> TrainingOutcome:
     """Train ``model`` in place and leave it on ``device`` in evaluation mode with the best epoch's weights.
 
     What is frozen beforehand stays bit-identical. Rows may hold what it makes of them
     (``encoder.frozen_prefix``); the result is the same to rounding, dropout included. Without ``validation``
-    the last epoch counts as best. A state in ``work_folder`` is continued if ``resume``; a run killed at any
+    the last epoch counts as best. ``objective`` is what to minimise, else the loss against the labels of
+    ``train`` as ``config`` has it. A state in ``work_folder`` is continued if ``resume``; a run killed at any
     moment continues to the same result (same machine and number of threads). Errors: EncError when the loss
     is not finite.
     """
@@ -122,6 +124,7 @@ def train_(
                 work_folder,
                 device,
                 on_progress,
+                objective,
             )
             return trainer.run(resume)
 
@@ -146,12 +149,16 @@ class _Trainer:
         work_folder: Path,
         device: str,
         on_progress: Callable[[TrainingProgress], None] | None,
+        objective: Objective | None = None,
     ) -> None:
         assert train.labels is not None
+        self.objective = objective or Supervised(
+            model.task, train.labels, config.label_smoothing, balanced=config.class_weights == "balanced"
+        )
         self.model, self.train, self.validation, self.config = model, train, validation, config
         self.device, self.on_progress = device, on_progress
         self.metric = config.best_metric or main_metric(model.task)
-        self.parameters = trainable(model)
+        self.parameters = trainable(model) | self.objective.parameters()
         groups = parameter_groups(
             self.parameters,
             num_layers=model.config.num_hidden_layers,
@@ -161,13 +168,10 @@ class _Trainer:
         )
         self.rates = [group["lr"] for group in groups]
         self.optimizer = make_optimizer(groups)
-        self.class_weights = (
-            balanced_weights(model.task, train.labels) if config.class_weights == "balanced" else None
-        )
         self.steps_per_epoch = math.ceil(len(train) / (config.batch_size * config.accumulation_steps))
         self.multiple_of = filling_multiple(model.config.max_tokens)
         self.num_steps = self.steps_per_epoch * config.num_epochs
-        self.state = TrainingState(work_folder, _identity(model, self.parameters, train, config))
+        self.state = TrainingState(work_folder, self._identity())
         self.position = Position()
 
     def run(self, resume: bool) -> TrainingOutcome:
@@ -225,23 +229,18 @@ class _Trainer:
         )
         for rate, parameter_group in zip(self.rates, self.optimizer.param_groups, strict=True):
             parameter_group["lr"] = rate * factor
-        rows = [self.train.select(index) for index in group]
-        task, weights = self.model.task, self.class_weights
-        total = sum(loss_weight(task, r.labels, weights) for r in rows if r.labels is not None)
+        total = self.objective.weight(np.concatenate(group))
+        num_rows = sum(map(len, group))
         loss_sum = torch.zeros((), device=self.device)
         self.optimizer.zero_grad(set_to_none=True)
-        for part in rows:
-            batch = Batch.from_rows(part, multiple_of=self.multiple_of).to(self.device)
+        for index in group:
+            rows = self.train.select(index)
+            batch = Batch.from_rows(rows, multiple_of=self.multiple_of).to(self.device)
             with autocast(self.device, config.precision):
                 logits = self.model(batch)
-            assert batch.labels is not None
-            loss = summed_loss(
-                task, logits, batch.labels,
-                weights=None if weights is None else weights.to(self.device),
-                label_smoothing=config.label_smoothing,
-            )  # fmt: skip
+            loss = self.objective.summed_loss(logits, batch, index)
             (loss / total).backward()
-            loss_sum += loss.detach() * (sum(map(len, rows)) / total)
+            loss_sum += loss.detach() * (num_rows / total)
         nn.utils.clip_grad_norm_(self.parameters.values(), config.max_grad_norm)
         self.optimizer.step()
         return loss_sum
@@ -321,18 +320,13 @@ class _Trainer:
         self._last_save = time.monotonic()
         self._save_cost = self._last_save - started
 
-
-def _identity(
-    model: Classifier, parameters: dict[str, nn.Parameter], train: TokenizedRows, config: TrainingConfig
-) -> str:
-    """A hash of all that decides the result: config, architecture, task, what trains, training rows."""
-    shape = [
-        config.model_dump(mode="json"),
-        model.config.model_dump(mode="json"),
-        model.task.model_dump(mode="json"),
-    ]
-    digest = hashlib.sha256(json.dumps([shape, sorted(parameters)], sort_keys=True).encode())
-    for array in (train.input_ids, train.token_type_ids, train.offsets, train.labels):
-        assert array is not None
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+    def _identity(self) -> str:
+        """A hash of all that decides the result: config, architecture, task, what trains, training rows."""
+        shape = [one.model_dump(mode="json") for one in (self.config, self.model.config, self.model.task)]
+        named = [shape, self.objective.identity, sorted(self.parameters)]
+        digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode())
+        train = self.train
+        for array in (train.input_ids, train.token_type_ids, train.offsets, train.labels):
+            assert array is not None
+            digest.update(array.tobytes())
+        return digest.hexdigest()

@@ -11,6 +11,9 @@ of every command that trains: what it starts from is in ``training_inputs``, wha
 units out of layers, or layers. ``pruning_search`` finds how much may go; what it starts from, how it trains
 and how it is measured are in ``pruning_inputs``, ``pruning_training`` and ``pruning_measuring``.
 
+``distill`` teaches a student: ``distill_inputs`` reads, ``distill_student`` settles what it is to be,
+``distill_training`` trains it, with its teacher or without; ``side_by_side`` times it beside its parent.
+
 ``result`` is the run.json of a model that was made or scored, ``measurements`` that of one that was measured;
 ``ledger`` reads both. ``observer`` is how a recipe tells what it is doing. ``scoring`` turns rows into scores
 and ``against`` compares two models on them; ``models`` and ``inputs`` are what a measurement starts from.

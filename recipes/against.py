@@ -105,19 +105,36 @@ def describe_against(
     labels: NDArray[np.generic],
 ) -> Against:
     """``logits`` beside ``theirs``, which the model ``other`` gave the same rows; [R, C] in one order."""
-    difference = score_difference(task, theirs, logits, labels, metric=main_metric(task))
-    test = None
-    if task.kind != "regression":
-        test = mcnemar(rows_right(task, logits, labels), rows_right(task, theirs, labels))
+    difference, test, verdict = compare_logits(task, theirs, logits, labels, other.source)
     return Against(
         source=other.source,
         sha256=hash_model(other.folder),
         split=split,
         scores=without_nan(score(task, theirs, labels)),
-        difference=difference if np.isfinite([difference.low, difference.high]).all() else None,
+        difference=difference,
         mcnemar=test,
-        verdict=judge(difference, test, other.source),
+        verdict=verdict,
     )
+
+
+def compare_logits(
+    task: Task,
+    theirs: NDArray[np.float32],
+    logits: NDArray[np.float32],
+    labels: NDArray[np.generic],
+    source: str,
+) -> tuple[ScoreDifference | None, McNemar | None, str]:
+    """How much better ``logits`` are than ``theirs``, both [R, C], the exact test, and what may be claimed.
+
+    ``source`` is what the verdict calls the other model. The difference is ``None`` where it is not defined,
+    the test for regression.
+    """
+    difference = score_difference(task, theirs, logits, labels, metric=main_metric(task))
+    test = None
+    if task.kind != "regression":
+        test = mcnemar(rows_right(task, logits, labels), rows_right(task, theirs, labels))
+    known = np.isfinite([difference.low, difference.high]).all()
+    return difference if known else None, test, judge(difference, test, source)
 
 
 def judge(difference: ScoreDifference, test: McNemar | None, source: str) -> str:

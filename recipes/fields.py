@@ -10,13 +10,18 @@ READING: dict[str, Any] = {"panel": "Reading the data"}
 FREEZING: dict[str, Any] = {"panel": "Freezing"}
 SWEEP: dict[str, Any] = {"panel": "Sweep"}
 PRUNING: dict[str, Any] = {"panel": "Pruning"}
+STUDENT: dict[str, Any] = {"panel": "Student"}
+DISTILLING: dict[str, Any] = {"panel": "What it learns from its teacher"}
 TRAINING: dict[str, Any] = {"panel": "Training"}
 MEASURING: dict[str, Any] = {"panel": "Measuring"}
 OUTPUT: dict[str, Any] = {"panel": "Output and machine"}
 # In the order in which `--help` shows them.
 PANELS = tuple(
     panel["panel"]
-    for panel in (MODEL_AND_DATA, READING, FREEZING, SWEEP, PRUNING, TRAINING, MEASURING, OUTPUT)
+    for panel in (
+        *(MODEL_AND_DATA, READING, FREEZING, SWEEP, PRUNING, STUDENT, DISTILLING),
+        *(TRAINING, MEASURING, OUTPUT),
+    )
 )
 COLUMN = READING | {"metavar": "COLUMN"}
 

@@ -3,10 +3,10 @@
 from pydantic import Field
 
 from recipes.fields import FREEZING
-from recipes.training_options import TrainingOptions
+from recipes.training_options import FreezingOptions
 
 
-class FinetuneConfig(TrainingOptions):
+class FinetuneConfig(FreezingOptions):
     """All options of a fine-tuning run."""
 
     freeze_layers: int = Field(

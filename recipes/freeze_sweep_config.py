@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from recipes.fields import SWEEP, split_at_commas
-from recipes.training_options import TrainingOptions
+from recipes.training_options import FreezingOptions
 
 
-class FreezeSweepConfig(TrainingOptions):
+class FreezeSweepConfig(FreezingOptions):
     """All options of a sweep."""
 
     points: Annotated[tuple[NonNegativeInt, ...], BeforeValidator(split_at_commas)] | None = Field(

@@ -35,19 +35,41 @@ def plan_storage(
         ConfigError: there is room for them neither in memory nor on the disk.
     """
     needed = _peak_bytes(config, parts, depths)
-    if needed == 0:
-        return False
+    return needed > 0 and place_on_disk(
+        options,
+        needed,
+        "What the frozen layers make of the rows is computed once and takes",
+        observer,
+        instead=("--no-cache-frozen", ", which computes it in every epoch"),
+    )
+
+
+def place_on_disk(
+    options: TrainingOptions,
+    needed: int,
+    what: str,
+    observer: Observer,
+    *,
+    instead: tuple[str, str] | None = None,
+) -> bool:
+    """Whether ``needed`` bytes go to disk, as the options and the machine allow; says so.
+
+    ``what`` begins the sentence, up to the amount; ``instead`` is an option that does without, and how.
+
+    Raises:
+        ConfigError: there is room for them neither in memory nor on the disk.
+    """
     available = available_memory_bytes()
     given = options.cache_memory_gb
     budget = SHARE_OF_FREE_MEMORY * available if given is None else given * 1e9
-    what = f"What the frozen layers make of the rows is computed once and takes {_gb(needed)}"
+    what = f"{what} {_gb(needed)}"
     if needed <= min(budget, available):
         observer.note(f"{what} of memory.")
         return False
     if needed <= budget:
         raise ConfigError(
             f"--cache-memory-gb {given:g}: {what[0].lower()}{what[1:]}, and {_gb(available)} of memory are "
-            "free; lower it so that this goes to disk, or give --no-cache-frozen"
+            f"free; lower it so that this goes to disk{f', or give {instead[0]}' if instead else ''}"
         )
     parent = next(folder for folder in options.output.absolute().parents if folder.exists())
     free = shutil.disk_usage(parent).free
@@ -55,8 +77,8 @@ def plan_storage(
     if needed > free:
         raise ConfigError(
             f"{what}; there are {_gb(free)} on the disk of {parent}, and --cache-memory-gb allows {allowed}: "
-            "make room, raise --cache-memory-gb, lower --max-length or --train-rows, or give "
-            "--no-cache-frozen, which computes it in every epoch"
+            "make room, raise --cache-memory-gb, lower --max-length or --train-rows"
+            + (f", or give {instead[0]}{instead[1]}" if instead else "")
         )
     observer.note(f"{what} of disk, beside {options.output}: --cache-memory-gb allows {allowed}.")
     return True

@@ -1,70 +1,38 @@
 """A pruned model beside the one it is made of: how big, how fast, and whether it is what it should be."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from compress.latency import Latency, Unavailable
 from compress.size import Size
-from recipes.bench import judge
 from recipes.observer import Observer
 from recipes.pruning_inputs import PruningInputs
 from recipes.pruning_options import PruningOptions
-from recipes.pruning_result import SpeedupResult
+from recipes.side_by_side import BothLatencies, measure_in_turns
 from recipes.trained import LATENCY_BATCH_SIZES
 
 if TYPE_CHECKING:
     from encoder.model import Classifier
 
 PROOF_ROWS = 64
-# Enough to tell a gain of a few per cent from none; `enc bench` measures longer.
-LAUNCHES, SECONDS, RUNS = 4, 1.0, 20
-
-
-@dataclass(frozen=True)
-class BothLatencies:
-    """The latency of the parent and of the pruned model, measured in turns, and the ratios."""
-
-    before: tuple[Latency | Unavailable, ...] = ()
-    after: tuple[Latency | Unavailable, ...] = ()
-    speedups: tuple[SpeedupResult, ...] = ()
 
 
 def measure_both(
     options: PruningOptions, inputs: PruningInputs, folder: Path, observer: Observer
 ) -> BothLatencies:
     """How long the model in ``folder`` takes on the reported rows, and how long its parent."""
-    from compress.comparison import compare_latency
-    from compress.runtimes import why_unavailable
-    from compress.workload import from_rows
-
     if not options.latency:
         return BothLatencies()
     observer.stage("Measuring latency, in turns with the model before")
-    parent = inputs.start.found.folder
-    devices = [device for device in ("cpu", "cuda") if why_unavailable("torch-fp32", device) is None]
-    comparison = compare_latency(
-        [parent, folder],
-        from_rows(inputs.splits.rows[inputs.reported], LATENCY_BATCH_SIZES),
-        devices=devices,
+    return measure_in_turns(
+        inputs.start.found.folder,
+        folder,
+        inputs.splits.rows[inputs.reported],
+        LATENCY_BATCH_SIZES,
         threads=options.threads,
-        min_runs=RUNS,
-        min_seconds=SECONDS,
-        launches=LAUNCHES,
-        progress=lambda done, total, what: observer.working(done, total),
+        observer=observer,
     )
-    found: dict[str, list[Latency | Unavailable]] = {str(parent): [], str(folder): []}
-    for one in comparison.measured:
-        found[one.contestant.model].append(one.latency)
-    speedups = [
-        SpeedupResult(
-            device=one.contestant.device, shape=one.shape, speedup=one.speedup, verdict=judge(one.speedup)
-        )
-        for one in comparison.compared
-    ]
-    return BothLatencies(tuple(found[str(parent)]), tuple(found[str(folder)]), tuple(speedups))
 
 
 def measure_sizes(inputs: PruningInputs, pruned: "Classifier", folder: Path) -> tuple[Size, Size]:

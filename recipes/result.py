@@ -22,6 +22,7 @@ from encoder.data_report import DataReport
 from encoder.errors import CheckpointError, ConfigError
 from encoder.files import OutputFolder, write_atomic
 from encoder.task import Task, TaskKind
+from recipes.distill_result import DistillResult
 from recipes.freeze_verdict import Point, Verdict
 from recipes.pruning_result import PruningResult
 
@@ -191,7 +192,7 @@ class Result(Run):
 
     ``intervals`` are those of the main metric, by split; a split whose interval is not known is not in it.
     ``sweep``: of `enc freeze-sweep`, which makes the model of one of its points. ``pruning``: of a command
-    that removes something from its parent.
+    that removes something from its parent. ``distillation``: of `enc distill`, whose parent is the teacher.
     """
 
     model: ModelResult
@@ -205,6 +206,7 @@ class Result(Run):
     size: Size | None
     sweep: FreezeSweep | None = None
     pruning: PruningResult | None = None
+    distillation: DistillResult | None = None
 
 
 def read_result(folder: Path) -> Result | None:

@@ -8,7 +8,7 @@ from encoder.config import EncoderConfig
 from encoder.errors import ConfigError, did_you_mean
 from encoder.metrics import metric_names
 from encoder.model_folder import read_config, read_tokenizer, resolve_model
-from encoder.task import in_words
+from encoder.task import Task, in_words
 from recipes.against import find_comparable
 from recipes.observer import Observer
 from recipes.result import Parent, describe_parent
@@ -69,8 +69,10 @@ def look_at_start(options: TrainingOptions, observer: Observer) -> StartingModel
     )
 
 
-def read_training_data(options: TrainingOptions, start: StartingModel, observer: Observer) -> TrainingInputs:
-    """The data that ``options`` name, checked against what is to be learnt.
+def read_training_data(
+    options: TrainingOptions, start: StartingModel, observer: Observer, *, task: Task | None = None
+) -> TrainingInputs:
+    """The data that ``options`` name, checked against what is to be learnt; ``task`` where that is settled.
 
     Raises:
         ConfigError, DataError, CheckpointError: all that is wrong of a kind.
@@ -79,7 +81,9 @@ def read_training_data(options: TrainingOptions, start: StartingModel, observer:
 
     observer.stage(f"Reading {options.data}")
     data = read_data(
-        options.data, DataOptions(**{name: getattr(options, name) for name in DataOptions.model_fields})
+        options.data,
+        DataOptions(**{name: getattr(options, name) for name in DataOptions.model_fields}),
+        task=task,
     )
     _check_task(options, data)
     observer.data(data.report)

@@ -153,16 +153,11 @@ class TrainingOptions(Strict):
     )
     seed: Seed = 0
 
-    cache_frozen: bool = Field(
-        default=True,
-        description="Compute what the frozen layers make of the rows once, not in every epoch.",
-        json_schema_extra=OUTPUT,
-    )
     cache_memory_gb: float | None = Field(
         default=None,
         ge=0,
         allow_inf_nan=False,
-        description="Memory for what the frozen layers computed, in GB; more than that goes to disk. "
+        description="Memory for what is computed once and kept, in GB; more than that goes to disk. "
         "Otherwise a quarter of the free memory.",
         json_schema_extra=OUTPUT,
     )
@@ -187,6 +182,21 @@ class TrainingOptions(Strict):
         problems = output_problems(overwrite=self.overwrite, resume=self.resume)
         if self.label_separator is not None and self.task not in (None, "multi_label"):
             problems.append(f"`label_separator` is for several labels a row, `task` is {self.task}")
+        return problems + column_problems(self.text_column, self.text_pair_column, table=self.data)
+
+
+class FreezingOptions(TrainingOptions):
+    """Those of a command that can leave layers as they are."""
+
+    cache_frozen: bool = Field(
+        default=True,
+        description="Compute what the frozen layers make of the rows once, not in every epoch.",
+        json_schema_extra=OUTPUT,
+    )
+
+    def problems(self) -> list[str]:
+        """See ``TrainingOptions``."""
+        problems = super().problems()
         if self.cache_memory_gb is not None and not self.cache_frozen:
             problems.append("`cache_memory_gb` is for what `cache_frozen` keeps, which is switched off")
-        return problems + column_problems(self.text_column, self.text_pair_column, table=self.data)
+        return problems

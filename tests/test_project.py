@@ -96,7 +96,7 @@ def test_links_between_pages_lead_somewhere(page):
     "command",
     [
         *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs"),
-        *("prune_heads", "prune_neurons", "drop_layers"),
+        *("prune_heads", "prune_neurons", "drop_layers", "distill"),
     ],
 )
 def test_every_command_has_its_recipe_its_test_and_its_page(command):

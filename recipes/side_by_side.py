@@ -1,0 +1,60 @@
+"""How long a model takes, in turns with the one it is made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compress.latency import Latency, Unavailable
+from encoder.rows import TokenizedRows
+from recipes.bench import judge
+from recipes.observer import Observer
+from recipes.pruning_result import SpeedupResult
+
+# Enough to tell a gain of a few per cent from none; `enc bench` measures longer.
+LAUNCHES, SECONDS, RUNS = 4, 1.0, 20
+
+
+@dataclass(frozen=True)
+class BothLatencies:
+    """The latency of a parent and of the model made of it, measured in turns, and the ratios."""
+
+    before: tuple[Latency | Unavailable, ...] = ()
+    after: tuple[Latency | Unavailable, ...] = ()
+    speedups: tuple[SpeedupResult, ...] = ()
+
+
+def measure_in_turns(
+    parent: Path,
+    folder: Path,
+    rows: TokenizedRows,
+    batch_sizes: Sequence[int],
+    *,
+    threads: int | None,
+    observer: Observer,
+) -> BothLatencies:
+    """How long the model in ``folder`` takes on ``rows``, and how long that in ``parent``."""
+    from compress.comparison import compare_latency
+    from compress.runtimes import why_unavailable
+    from compress.workload import from_rows
+
+    devices = [device for device in ("cpu", "cuda") if why_unavailable("torch-fp32", device) is None]
+    comparison = compare_latency(
+        [parent, folder],
+        from_rows(rows, batch_sizes),
+        devices=devices,
+        threads=threads,
+        min_runs=RUNS,
+        min_seconds=SECONDS,
+        launches=LAUNCHES,
+        progress=lambda done, total, what: observer.working(done, total),
+    )
+    found: dict[str, list[Latency | Unavailable]] = {str(parent): [], str(folder): []}
+    for one in comparison.measured:
+        found[one.contestant.model].append(one.latency)
+    speedups = [
+        SpeedupResult(
+            device=one.contestant.device, shape=one.shape, speedup=one.speedup, verdict=judge(one.speedup)
+        )
+        for one in comparison.compared
+    ]
+    return BothLatencies(tuple(found[str(parent)]), tuple(found[str(folder)]), tuple(speedups))
