@@ -5,8 +5,8 @@
 
 A run is a fine-tuned model and the data it was fine-tuned on. For every number of layers, of steps and every
 preset a student is distilled as `enc distill` does it, with its control, the same student from labels alone.
-Scores are those of the test rows (of the validation rows where there are none). `time` is what the updates
-and the teacher's one pass took, in terms of the control's updates, which are a fine-tuning of the same student.
+Scores are those of the test rows (else of the validation rows). `time` is what the updates and
+the teacher's one pass took, in terms of the control's updates: a fine-tuning of the same student.
 """
 
 import argparse

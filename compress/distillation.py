@@ -88,11 +88,11 @@ def soft_losses(task: Task, logits: Tensor, targets: Tensor, temperature: float)
         return (logits - targets).square().sum(-1)
     if task.kind == "single_label":
         log_teacher, log_student = (targets / T).log_softmax(-1), (logits / T).log_softmax(-1)
-        return T**2 * (log_teacher.exp() * (log_teacher - log_student)).sum(-1)
+        return (log_teacher.exp() * (log_teacher - log_student)).sum(-1) * T**2
     yes, no = (targets / T).sigmoid(), (-targets / T).sigmoid()
     divergence = yes * (F.logsigmoid(targets / T) - F.logsigmoid(logits / T))
     divergence = divergence + no * (F.logsigmoid(-targets / T) - F.logsigmoid(-logits / T))
-    return T**2 * divergence.mean(-1)
+    return divergence.mean(-1) * T**2
 
 
 def state_losses(state: Tensor, target: Tensor, kind: HiddenLoss, variance: float) -> Tensor:
@@ -146,11 +146,13 @@ def _rectangles(packing: Packing, *packed: Tensor) -> Iterator[tuple[list[Tensor
     blocks = packing.blocks
     spread = [blocks.spread(one) for one in packed]  # [S, W]
     for part in blocks.parts:
-        rows = part.rows
-        if rows is None:  # every block is a whole row
+        rectangles = [one[part.start : part.stop].unflatten(0, (-1, part.width)) for one in spread]
+        if part.rows is not None:
+            yield rectangles, part.rows
+        else:  # every block is a whole row
             first = part.start // part.width
-            rows = torch.arange(first, first + part.num_blocks)[:, None].expand(-1, part.width)
-        yield [one[part.start : part.stop].unflatten(0, (-1, part.width)) for one in spread], rows
+            rows = torch.arange(first, first + part.num_blocks)
+            yield rectangles, rows[:, None].expand(-1, part.width)
 
 
 class Distillation:
@@ -207,8 +209,8 @@ class Distillation:
         weights, total = self.config.weights, logits.new_zeros((), dtype=torch.float32)
         if weights.soft > 0:
             targets = self.targets.logits[torch.from_numpy(index)].to(logits.device)
-            losses = soft_losses(self.task, logits, targets, self.config.temperature)
-            total = total + weights.soft * losses.sum()
+            answers = soft_losses(self.task, logits, targets, self.config.temperature)
+            total = total + weights.soft * answers.sum()
         if weights.hard > 0:
             total = total + weights.hard * self._hard_loss(logits, batch, index)
         if weights.hidden > 0 and self.config.states:

@@ -145,8 +145,8 @@ def _say_start(lesson: Lesson, model: Classifier, layers: Sequence[int] | None, 
     elif lesson.plan.folder is None:
         lesson.observer.note(
             f"The student starts from random numbers ({count} layers, hidden size "
-            f"{model.config.hidden_size}): without pretraining it learns only what these rows and the teacher "
-            "show it."
+            f"{model.config.hidden_size}): without pretraining it learns only what these rows and the "
+            "teacher show it."
         )
     loss = lesson.describe_loss(model.config)
     if loss.weights.hidden > 0:

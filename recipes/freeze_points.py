@@ -33,7 +33,7 @@ from recipes.result import Part, TrainingResult
 from recipes.scoring import Splits
 from recipes.trained import describe_training
 from recipes.training_inputs import TrainingInputs, make_training_config
-from recipes.training_options import TrainingOptions
+from recipes.training_options import FreezingOptions
 
 if TYPE_CHECKING:
     from encoder.frozen_prefix import FrozenPrefix
@@ -58,7 +58,7 @@ class Points:
     It is loaded once; a point copies of it only what it trains.
     """
 
-    options: TrainingOptions
+    options: FreezingOptions
     inputs: TrainingInputs
     splits: Splits
     base: Classifier

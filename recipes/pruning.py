@@ -22,13 +22,7 @@ from recipes.account import make_account
 from recipes.against import describe_against
 from recipes.observer import Observer, Recorder, Silent
 from recipes.pruning_inputs import PruningInputs, look_at_model, read_inputs
-from recipes.pruning_measuring import (
-    PROOF_ROWS,
-    BothLatencies,
-    measure_both,
-    measure_sizes,
-    prove_reloaded,
-)
+from recipes.pruning_measuring import PROOF_ROWS, measure_both, measure_sizes, prove_reloaded
 from recipes.pruning_options import PruningOptions
 from recipes.pruning_result import Control, PrunedLayer, PruningResult
 from recipes.pruning_search import Chooser, Chosen, missed
@@ -37,6 +31,7 @@ from recipes.pruning_ways import Wanted, Way
 from recipes.result import RUN_FILE, Result, describe_model
 from recipes.resuming import check_output_folder, claim, finish
 from recipes.scoring import Scored, score_split
+from recipes.side_by_side import BothLatencies
 
 if TYPE_CHECKING:
     from encoder.model import Classifier
