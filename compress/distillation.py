@@ -88,7 +88,8 @@ def soft_losses(task: Task, logits: Tensor, targets: Tensor, temperature: float)
         return (logits - targets).square().sum(-1)
     if task.kind == "single_label":
         log_teacher, log_student = (targets / T).log_softmax(-1), (logits / T).log_softmax(-1)
-        return (log_teacher.exp() * (log_teacher - log_student)).sum(-1) * T**2
+        divergence: Tensor = log_teacher.exp() * (log_teacher - log_student)
+        return divergence.sum(-1) * T**2
     yes, no = (targets / T).sigmoid(), (-targets / T).sigmoid()
     divergence = yes * (F.logsigmoid(targets / T) - F.logsigmoid(logits / T))
     divergence = divergence + no * (F.logsigmoid(-targets / T) - F.logsigmoid(-logits / T))
