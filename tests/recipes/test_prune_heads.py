@@ -263,8 +263,8 @@ def test_nothing_is_left_behind_by_a_run_that_fails(options, monkeypatch):
 
 @pytest.mark.slow
 def test_latency_is_compared_with_the_parent_in_words(options, monkeypatch):
-    monkeypatch.setattr("recipes.pruning_measuring.LAUNCHES", 2)
-    monkeypatch.setattr("recipes.pruning_measuring.SECONDS", 0.0)
+    monkeypatch.setattr("recipes.side_by_side.LAUNCHES", 2)
+    monkeypatch.setattr("recipes.side_by_side.SECONDS", 0.0)
     result = prune_heads(PruneHeadsConfig(**options | {"latency": True}, sparsity=0.5))
     pairs = {(one.device, one.shape.batch_size) for one in result.pruning.speedups}
     assert {("cpu", 1)} <= pairs
