@@ -116,7 +116,7 @@ def relation_losses(student: Tensor, teacher: Tensor, packing: Packing, num_head
     softmax(x·xᵀ/√d), and the loss the KL divergence of the student's from the teacher's (Wang et al. 2021,
     MiniLMv2, section 3).
     """
-    totals = student.new_zeros(packing.num_rows, dtype=torch.float32)
+    totals = torch.zeros(packing.num_rows, device=student.device)
     for (one, other), rows in _rectangles(packing, student.float(), teacher.float()):
         apart = rows[:, None, :, None] != rows[:, None, None, :]  # [blocks, 1, T, T]
         log_student = _log_relations(one, num_heads, apart)
@@ -131,7 +131,8 @@ def _log_relations(x: Tensor, num_heads: int, apart: Tensor) -> Tensor:
     """x [blocks, T, A·d] → log softmax(x·xᵀ/√d) [blocks, A, T, T], within rows."""
     heads = x.unflatten(-1, (num_heads, -1)).transpose(1, 2)  # [blocks, A, T, d]
     scores = heads @ heads.transpose(-1, -2) / heads.shape[-1] ** 0.5
-    return scores.masked_fill(apart, APART).log_softmax(-1)
+    log_relations: Tensor = scores.masked_fill(apart, APART).log_softmax(-1)
+    return log_relations
 
 
 def _rectangles(packing: Packing, *packed: Tensor) -> Iterator[tuple[list[Tensor], Tensor]]:

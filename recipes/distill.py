@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from compress.size import Size
 from encoder.files import write_atomic
 from encoder.rows import TokenizedRows
-from recipes.against import SPLITS, compare_logits
+from recipes.against import SPLITS, compare_logits, describe_against
 from recipes.distill_config import DistillConfig
 from recipes.distill_inputs import prepare, read_all
 from recipes.distill_result import ControlResult, DistillResult, TeacherResult
 from recipes.frozen_storage import place_on_disk
 from recipes.observer import Observer, Recorder, Silent
-from recipes.result import RUN_FILE, Against, Result
+from recipes.result import RUN_FILE, Result
 from recipes.resuming import check_output_folder, claim, finish
-from recipes.scoring import Scored, Splits, choose_precision, score_split
+from recipes.scoring import FineTuned, Scored, Splits, choose_precision, score_split
 from recipes.side_by_side import BothLatencies, measure_in_turns
 from recipes.trained import LATENCY_BATCH_SIZES, make_result, score_and_save
 from recipes.training_inputs import TrainingInputs, tokenize_all
@@ -48,7 +48,7 @@ def distill(config: DistillConfig, observer: Observer | None = None) -> Result:
     """
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
-    folder, finished = check_output_folder(config, recorder)
+    folder, finished = check_output_folder("distill", config, recorder)
     if finished is not None:
         return finished
     found, plan, inputs, unlabeled = read_all(config, recorder)
@@ -64,7 +64,7 @@ def distill(config: DistillConfig, observer: Observer | None = None) -> Result:
         seconds = time.perf_counter() - before
         recorder.stage(f"Training the student{'' if lesson.options.progressive == 1 else ', in steps'}")
         student = _teach(lesson, targets, work / "student")
-    done = _Done(lesson, inputs, splits, student, teacher, seconds, needed, on_disk)
+    done = _Done(found, lesson, inputs, splits, student, teacher, seconds, needed, on_disk)
     control = _train_control(done, work / "control") if config.control else None
     result = _finish(done, control, folder.work, recorder, started)
     write_atomic(folder.work / RUN_FILE, result.to_json())
@@ -128,6 +128,7 @@ def _score(
 class _Done:
     """A student that is trained, and all that led to it. ``teacher`` are its scores by split."""
 
+    found: FineTuned
     lesson: "Lesson"
     inputs: TrainingInputs
     splits: Splits
@@ -170,7 +171,9 @@ def _finish(
     if split == "validation":
         recorder.note("Without test rows, all are compared on those that chose the epoch.")
     latency = _measure(done, work, splits.rows[split], recorder)
-    trained = replace(trained, against=_compare(done, trained.scored, split), latency=latency.after)
+    task, labels, own = inputs.data.task, inputs.data.labels(split), trained.scored[split].logits
+    teacher = describe_against(done.found, split, task, done.teacher[split].logits, own, labels)
+    trained = replace(trained, against=teacher, latency=latency.after)
     teacher_size = measure_size(done.lesson.teacher, inputs.start.folder)
     return make_result(
         "distill",
@@ -193,25 +196,6 @@ def _measure(done: _Done, work: Path, rows: TokenizedRows, observer: Observer) -
     parent = done.inputs.start.folder
     return measure_in_turns(
         parent, work, rows, LATENCY_BATCH_SIZES, threads=options.threads, observer=observer
-    )
-
-
-def _compare(done: _Done, scored: Mapping[str, Scored], split: str) -> Against:
-    """The student beside its teacher, which has been scored already."""
-    task, teacher = done.inputs.data.task, done.teacher[split]
-    labels = done.inputs.data.labels(split)
-    difference, test, verdict = compare_logits(
-        task, teacher.logits, scored[split].logits, labels, done.lesson.options.model
-    )
-    parent = done.inputs.parent
-    return Against(
-        source=parent.source,
-        sha256=parent.sha256,
-        split=split,
-        scores=teacher.scores,
-        difference=difference,
-        mcnemar=test,
-        verdict=verdict,
     )
 
 
