@@ -160,7 +160,7 @@ def say_speedup(speedup: SpeedupResult) -> str:
 
 
 def _remarks(result: Result, pruning: PruningResult) -> Iterator[str]:
-    splits = " and ".join(result.scores)
+    splits = " or ".join(result.scores)
     if pruning.rows or pruning.repair_rows:
         yield f"No {splits} row had a part in choosing or repairing."
     if pruning.trials or pruning.recover_epochs:

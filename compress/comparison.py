@@ -81,15 +81,17 @@ def compare_latency(
     min_runs: int = 20,
     min_seconds: float = 3.0,
     launches: int = 6,
+    rounds: int = ROUNDS,
+    warm_up_seconds: float = WARM_UP_SECONDS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
     """Measure all ``models`` in all ``runtimes`` in turns.
 
     In each of ``launches`` launches every contestant gets a process of its own; all stay open while they take
-    turns, in an order that changes from round to round, and only one works at a time. In all, a contestant is
-    run at least ``min_runs`` times and ``min_seconds`` for each case. The same model twice gives a ratio
-    about 1.
+    turns, in an order that changes from round to round, and only one works at a time. A launch has ``rounds``
+    rounds for each case, after warming up for at most ``warm_up_seconds``. In all, a contestant is run at
+    least ``min_runs`` times and ``min_seconds`` for each case. The same model twice gives a ratio about 1.
 
     Raises:
         ConfigError: an unknown runtime or device, no model, fewer than 2 launches, fewer than 1 run or
@@ -109,19 +111,19 @@ def compare_latency(
     ]
     reasons = [why_unavailable(one.runtime, one.device) for one in contestants]
     record = _Record(contestants, reasons, workload.cases, default_threads(threads))
-    blocks = launches * ROUNDS
-    turn = {"min_runs": -(-min_runs // blocks), "min_seconds": min_seconds / blocks}
+    blocks = launches * rounds
+    pace = _Pace(rounds, warm_up_seconds, -(-min_runs // blocks), min_seconds / blocks)
     starts, turns = (changing_orders(record.present, seed=[seed, kind]) for kind in (0, 1))
     with Sessions(workload, threads=record.threads) as sessions:
         for launch in range(launches):
-            _measure_launch(record, sessions, turn, (starts, turns), (launch, launches), progress)
+            _measure_launch(record, sessions, pace, (starts, turns), (launch, launches), progress)
     return Comparison(measured=tuple(record.measured()), compared=tuple(record.compared()))
 
 
 def _measure_launch(
     record: "_Record",
     sessions: Sessions,
-    turn: dict[str, float],
+    pace: "_Pace",
     orders: tuple[Iterator[list[int]], Iterator[list[int]]],
     launch: tuple[int, int],
     progress: Progress | None,
@@ -145,14 +147,26 @@ def _measure_launch(
                     done = (number * len(record.cases) + case) * len(workers) + step
                     what = f"launch {number + 1} of {launches}: {record.contestants[index]}, {inputs.shape}"
                     progress(done, launches * len(record.cases) * len(workers), what)
-                warm = worker.ask("warm_up", case=case, max_seconds=WARM_UP_SECONDS)
+                warm = worker.ask("warm_up", case=case, max_seconds=pace.warm_up_seconds)
                 record.warm[index, case].append(WarmUp(**warm))
-            for _ in range(ROUNDS):
+            for _ in range(pace.rounds):
                 for index in next(turns):
-                    answer = workers[index].ask("passes", case=case, **turn)
+                    answer = workers[index].ask(
+                        "passes", case=case, min_runs=pace.min_runs, min_seconds=pace.min_seconds
+                    )
                     record.add(index, case, number, answer)
             for index, worker in workers.items():
                 record.memory[index, case].append(worker.ask("memory"))
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """How long a launch takes: turns for each case, and at most how much warming up, at least what a turn."""
+
+    rounds: int
+    warm_up_seconds: float
+    min_runs: int
+    min_seconds: float
 
 
 def changing_orders(items: Sequence[int], *, seed: Sequence[int]) -> Iterator[list[int]]:

@@ -101,9 +101,9 @@ def parse_kept(text: str, present: Sequence[Sequence[int]], option: str = "--kee
             problems.append(f"{option}: layer {layer} is named twice")
         seen.add(layer)
         if missing := sorted(numbers - set(present[layer])):
-            problems.append(
-                f"{option}: layer {layer} has no {_short(missing)}; it has {_short(present[layer])}"
-            )
+            has = present[layer]
+            first = "" if list(has) == list(range(len(has))) else " (numbered as before any pruning)"
+            problems.append(f"{option}: layer {layer} has no {_short(missing)}; it has {_short(has)}{first}")
         kept[layer] = sorted(numbers)
     if not seen and not problems:
         problems.append(f"{option}: names no layer; expected as in '0:1,3;1:0-5;2:'")

@@ -152,12 +152,20 @@ def from_grid(
     return Workload(tuple(cases))
 
 
-def from_rows(rows: TokenizedRows, batch_sizes: Sequence[int] = (1, 32), *, seed: int = 0) -> Workload:
+def from_rows(
+    rows: TokenizedRows,
+    batch_sizes: Sequence[int] = (1, 32),
+    *,
+    max_batches: int = MAX_BATCHES,
+    max_tokens: int = MAX_TOKENS,
+    seed: int = 0,
+) -> Workload:
     """The data's own rows, a case for each batch size; one larger than the data is made as large as the data.
 
     Batch size 1: single rows at even steps through the sorted lengths, so that few of them have the lengths
     of all. Larger: rows drawn at random and batched as they come, as a server would meet them. The inputs of
-    a case are put in random order, so that no neighbours in time are alike in length.
+    a case are put in random order, so that no neighbours in time are alike in length. A case has at most
+    ``max_batches`` of them and, once there are two, ``max_tokens`` tokens.
 
     Raises:
         ConfigError: a batch size below 1, or no rows that hold a token.
@@ -173,23 +181,23 @@ def from_rows(rows: TokenizedRows, batch_sizes: Sequence[int] = (1, 32), *, seed
     for size in sorted({min(size, len(filled)) for size in batch_sizes}):
         if size == 1:
             by_length = filled[np.argsort(rows.lengths[filled], kind="stable")]
-            affordable = int(MAX_TOKENS / rows.lengths[filled].mean())
-            count = min(MAX_BATCHES, len(by_length), max(MIN_BATCHES, affordable))
+            affordable = int(max_tokens / rows.lengths[filled].mean())
+            count = min(max_batches, len(by_length), max(MIN_BATCHES, affordable))
             middles = (np.arange(count) + 0.5) * len(by_length) / count
             index = by_length[middles.astype(np.int64)].reshape(count, 1)
             index = random.permutation(index)
         else:
-            count = min(MAX_BATCHES, len(filled) // size)
+            count = min(max_batches, len(filled) // size)
             index = random.permutation(filled)[: count * size].reshape(count, size)
-        cases.append(Case(size, None, _within_budget([rows.select(batch) for batch in index])))
+        cases.append(Case(size, None, _within_budget([rows.select(batch) for batch in index], max_tokens)))
     return Workload(tuple(cases))
 
 
-def _within_budget(batches: Sequence[TokenizedRows]) -> tuple[TokenizedRows, ...]:
+def _within_budget(batches: Sequence[TokenizedRows], max_tokens: int) -> tuple[TokenizedRows, ...]:
     kept: list[TokenizedRows] = []
     tokens = 0
     for batch in batches:
-        if len(kept) >= MIN_BATCHES and tokens + len(batch.input_ids) > MAX_TOKENS:
+        if len(kept) >= MIN_BATCHES and tokens + len(batch.input_ids) > max_tokens:
             break
         tokens += len(batch.input_ids)
         kept.append(TokenizedRows(batch.input_ids, batch.token_type_ids, batch.offsets))

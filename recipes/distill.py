@@ -25,7 +25,7 @@ from recipes.result import RUN_FILE, Result
 from recipes.resuming import check_output_folder, claim, finish
 from recipes.scoring import FineTuned, Scored, Splits, choose_precision, score_split
 from recipes.side_by_side import BothLatencies, measure_in_turns
-from recipes.trained import LATENCY_BATCH_SIZES, make_result, score_and_save
+from recipes.trained import make_result, score_and_save
 from recipes.training_inputs import TrainingInputs, tokenize_all
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _measure(done: _Done, work: Path, rows: TokenizedRows, observer: Observer) -
     observer.stage("Measuring latency, in turns with the teacher")
     parent = done.inputs.start.folder
     return measure_in_turns(
-        parent, work, rows, LATENCY_BATCH_SIZES, threads=options.threads, observer=observer
+        parent, work, rows, threads=options.threads, observer=observer
     )
 
 

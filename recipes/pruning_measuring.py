@@ -10,7 +10,6 @@ from recipes.observer import Observer
 from recipes.pruning_inputs import PruningInputs
 from recipes.pruning_options import PruningOptions
 from recipes.side_by_side import BothLatencies, measure_in_turns
-from recipes.trained import LATENCY_BATCH_SIZES
 
 if TYPE_CHECKING:
     from encoder.model import Classifier
@@ -29,7 +28,6 @@ def measure_both(
         inputs.start.found.folder,
         folder,
         inputs.splits.rows[inputs.reported],
-        LATENCY_BATCH_SIZES,
         threads=options.threads,
         observer=observer,
     )

@@ -1,6 +1,5 @@
 """How long a model takes, in turns with the one it is made of."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +8,10 @@ from encoder.rows import TokenizedRows
 from recipes.bench import judge
 from recipes.observer import Observer
 from recipes.pruning_result import SpeedupResult
+from recipes.trained import make_latency_workload
 
-# Enough to tell a gain of a few per cent from none; `enc bench` measures longer.
-LAUNCHES, SECONDS, RUNS = 4, 1.0, 20
+# Enough to tell a gain of some per cent from none; `enc bench` measures longer.
+LAUNCHES, ROUNDS, SECONDS, RUNS, WARM_UP_SECONDS = 4, 1, 1.0, 20, 0.5
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,6 @@ def measure_in_turns(
     parent: Path,
     folder: Path,
     rows: TokenizedRows,
-    batch_sizes: Sequence[int],
     *,
     threads: int | None,
     observer: Observer,
@@ -35,17 +34,18 @@ def measure_in_turns(
     """How long the model in ``folder`` takes on ``rows``, and how long that in ``parent``."""
     from compress.comparison import compare_latency
     from compress.runtimes import why_unavailable
-    from compress.workload import from_rows
 
     devices = [device for device in ("cpu", "cuda") if why_unavailable("torch-fp32", device) is None]
     comparison = compare_latency(
         [parent, folder],
-        from_rows(rows, batch_sizes),
+        make_latency_workload(rows),
         devices=devices,
         threads=threads,
         min_runs=RUNS,
         min_seconds=SECONDS,
         launches=LAUNCHES,
+        rounds=ROUNDS,
+        warm_up_seconds=WARM_UP_SECONDS,
         progress=lambda done, total, what: observer.working(done, total),
     )
     found: dict[str, list[Latency | Unavailable]] = {str(parent): [], str(folder): []}

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from compress.latency import Latency, Unavailable
 from compress.size import Size
+from compress.workload import Workload, from_rows
+from encoder.rows import TokenizedRows
 from recipes.account import make_account
 from recipes.against import score_against
 from recipes.observer import Observer, Recorder, Silent
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from encoder.training import TrainingConfig, TrainingOutcome
 
 LATENCY_BATCH_SIZES = (1, 32)
+# A run is to end soon after its training, so it times few rows; `enc bench` times more.
+TIMED_BATCHES, TIMED_TOKENS = 32, 2048
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,11 @@ def save_as_scored(
     return Trained(described, scored, None, latency, size)
 
 
+def make_latency_workload(rows: TokenizedRows) -> Workload:
+    """What every run times its model on, so that the runs of a line can be compared: some of ``rows``."""
+    return from_rows(rows, LATENCY_BATCH_SIZES, max_batches=TIMED_BATCHES, max_tokens=TIMED_TOKENS)
+
+
 def _save_and_measure(
     model: "Classifier",
     inputs: TrainingInputs,
@@ -105,7 +114,6 @@ def _save_and_measure(
 ) -> tuple[tuple[Latency | Unavailable, ...], Size]:
     from compress.latency import measure_latency
     from compress.size import measure_size
-    from compress.workload import from_rows
     from encoder.checkpoint import save_classifier
 
     save_classifier(model, inputs.start.tokenizer, folder)
@@ -115,7 +123,7 @@ def _save_and_measure(
         rows = next(splits.rows[name] for name in ("test", "validation", "train") if name in splits.rows)
         latency = measure_latency(
             folder,
-            from_rows(rows, LATENCY_BATCH_SIZES),
+            make_latency_workload(rows),
             devices=("cpu", "cuda"),
             threads=options.threads,
             progress=lambda done, total, what: observer.working(done, total),

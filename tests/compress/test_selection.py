@@ -58,7 +58,7 @@ def test_all_mistakes_in_kept_units_are_told():
     assert lines == [
         "--keep: layer 0 is named twice",
         "--keep: no layer 5; the model has 2, counted from 0",
-        "--keep: layer 1 has no 1; it has 0, 2",
+        "--keep: layer 1 has no 1; it has 0, 2 (numbered as before any pruning)",
         "--keep: 'x' is not LAYER:NUMBERS, as in '0:1,3;1:0-5;2:'",
     ]
     with pytest.raises(CompressionError, match="names no layer"):
