@@ -86,7 +86,8 @@ def _what_went(pruning: PruningResult) -> Iterator[str]:
         yield f"Output weights solved for again on {count(pruning.repair_rows, 'training row')}."
     if pruning.recover_epochs:
         when = "after each step" if pruning.recover_each_step else "afterwards"
-        yield f"Trained for {count(pruning.recover_epochs, 'epoch')} {when}."
+        teacher = ", the model before being the teacher" if pruning.recover_teacher else ""
+        yield f"Trained for {count(pruning.recover_epochs, 'epoch')} {when}{teacher}."
     for trial in pruning.trials:
         fall = "not defined" if trial.drop is None else f"{-trial.drop * 100:+.2f} points"
         yield f"Tried: {trial.units:,} {pruning.unit} stay ({trial.sparsity:.0%} gone): {fall} on validation."

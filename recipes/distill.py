@@ -194,9 +194,7 @@ def _measure(done: _Done, work: Path, rows: TokenizedRows, observer: Observer) -
         return BothLatencies()
     observer.stage("Measuring latency, in turns with the teacher")
     parent = done.inputs.start.folder
-    return measure_in_turns(
-        parent, work, rows, threads=options.threads, observer=observer
-    )
+    return measure_in_turns(parent, work, rows, threads=options.threads, observer=observer)
 
 
 def _describe(

@@ -213,6 +213,7 @@ def _describe(
         repair_rows=way.repair_rows,
         recover_epochs=options.recover_epochs,
         recover_each_step=getattr(options, "recover_each_step", False),
+        recover_teacher=options.recover_teacher,
         units_before=wanted.total,
         units_after=after,
         sparsity=1 - after / max(1, wanted.total),

@@ -86,6 +86,19 @@ class PruningOptions(Strict):
         description="Train what is left for this many epochs; the best by validation is kept.",
         json_schema_extra=TRAINING,
     )
+    recover_teacher: bool = Field(
+        default=False,
+        description="Let the model before the pruning be the teacher of that training: what it answers to "
+        "each row is learnt beside the label.",
+        json_schema_extra=TRAINING,
+    )
+    temperature: float = Field(
+        default=2.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="What logits are divided by before answers are compared with the teacher's.",
+        json_schema_extra=TRAINING,
+    )
     learning_rate: float | None = Field(
         default=None,
         gt=0,
@@ -122,9 +135,11 @@ class PruningOptions(Strict):
         if self.recover_epochs == 0:
             problems += [
                 f"`{name}` is for the training that `recover_epochs` asks for, which is 0"
-                for name in ("learning_rate", "batch_size")
+                for name in ("recover_teacher", "learning_rate", "batch_size")
                 if self._is_given(name)
             ]
+        if not self.recover_teacher:
+            problems += self.without_effect(("temperature",), "without `recover_teacher`")
         return problems
 
     def without_effect(self, names: Sequence[str], where: str) -> list[str]:

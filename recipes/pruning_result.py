@@ -64,7 +64,8 @@ class PruningResult(PruningPart):
     on. ``before`` are the scores of the parent, by split. ``masked_difference``: the largest difference of
     logits between the model with the removed units silenced and with them gone, both without repair;
     ``reloaded_difference``: between the saved model in a fresh process and the one in memory.
-    ``recover_epochs`` were trained after the last step or, with ``recover_each_step``, after each.
+    ``recover_epochs`` were trained after the last step or, with ``recover_each_step``, after each;
+    with ``recover_teacher`` the parent was the teacher.
     ``failure`` says why ``max_drop`` could not be met; the model is then the best that was found.
     ``seconds`` is what choosing, removing and repairing took, ``recovery_seconds`` all training.
     """
@@ -80,6 +81,7 @@ class PruningResult(PruningPart):
     repair_rows: int
     recover_epochs: int
     recover_each_step: bool = False
+    recover_teacher: bool = False
     units_before: int
     units_after: int
     sparsity: float

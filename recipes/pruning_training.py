@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recipes.distill_config import PRESETS
 from recipes.observer import Observer
 from recipes.pruning_inputs import PruningInputs
 from recipes.pruning_options import PruningOptions
@@ -13,7 +14,9 @@ from recipes.scoring import choose_precision
 from recipes.trained import describe_training
 
 if TYPE_CHECKING:
+    from compress.teacher import Targets
     from encoder.model import Classifier
+    from encoder.objective import Objective
     from encoder.training import TrainingConfig
 
 
@@ -32,6 +35,7 @@ class Recovery:
     observer: Observer
     done: list[TrainingResult] = field(default_factory=list)
     wall_seconds: float = 0.0
+    _answers: "Targets | None" = field(default=None, repr=False)
 
     def train_(self, model: "Classifier", name: str, title: str) -> None:
         """Train ``model`` for as many epochs as the options say; ``name`` is that of its folder."""
@@ -40,7 +44,7 @@ class Recovery:
 
         started = time.perf_counter()
         device, rows = self.inputs.start.device, self.inputs.splits.rows
-        config = self._config(model)
+        config, objective = self._config(model), self._objective(model)
         self.observer.stage(
             f"{title} on {device} in {config.precision}, learning rate {config.learning_rate:.2g}"
         )
@@ -54,9 +58,38 @@ class Recovery:
             resume=self.options.resume,
             device=device,
             on_progress=self.observer.training,
+            objective=objective,
         )
         self.done.append(describe_training(model, frozen, outcome, config, device))
         self.wall_seconds += time.perf_counter() - started
+
+    def _objective(self, model: "Classifier") -> "Objective | None":
+        """The teacher's answers and the labels; ``None`` are the labels alone, as training has it anyway."""
+        from compress.distillation import Distillation, DistillationConfig, Weights
+        from compress.teacher import compute_targets
+        from compress.watching import Points, Watched
+
+        if not self.options.recover_teacher:
+            return None
+        train, teacher, device = self.inputs.splits.rows["train"], self.inputs.model, self.inputs.start.device
+        assert train.labels is not None
+        if self._answers is None:
+            self.observer.stage("Asking the model before the pruning, which is the teacher")
+            precision = choose_precision("auto", device)
+            self._answers = compute_targets(teacher, train, Points(), precision=precision, device=device)
+        weights = Weights(**PRESETS["logits"])
+        loss = DistillationConfig(weights=weights, temperature=self.options.temperature)
+        width = model.config.hidden_size
+        return Distillation(
+            loss,
+            model.task,
+            Watched(),
+            self._answers,
+            train.labels,
+            num_labelled=len(train),
+            widths=(width, width),
+            device=device,
+        )
 
     def _config(self, model: "Classifier") -> "TrainingConfig":
         from encoder.optimizer import usual_learning_rate

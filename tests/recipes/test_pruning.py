@@ -4,6 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from compress.distillation import Distillation
 from encoder.checkpoint import load_classifier
 from encoder.errors import ConfigError
 from recipes.bench import bench
@@ -62,7 +63,7 @@ EACH_STEP = {"steps": 2, "recover_each_step": True, "recover_epochs": 1}
 
 @pytest.mark.parametrize(
     ("changes", "after", "left"),
-    [({}, 4, 20), ({}, 14, 10), (EACH_STEP, 14, 10)],
+    [({}, 4, 20), ({}, 14, 10), (EACH_STEP | {"recover_teacher": True}, 14, 10)],
     ids=["early", "late", "steps"],
 )
 def test_interrupted_training_continues_to_the_same_model(options, tmp_path, changes, after, left):
@@ -81,6 +82,28 @@ def test_interrupted_training_continues_to_the_same_model(options, tmp_path, cha
         layer.heads_after for layer in whole.pruning.layers
     ]
     assert {p.name for p in cut["output"].iterdir()} == {p.name for p in options["output"].iterdir()}
+
+
+def test_parent_is_the_teacher_of_the_recovery(options, tmp_path, finetuned):
+    seen = []
+
+    def watch(self, logits, batch, index):
+        seen.append(self)
+        return real(self, logits, batch, index)
+
+    real = Distillation.summed_loss
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Distillation, "summed_loss", watch)
+        taught = prune_heads(PruneHeadsConfig(**options, recover_teacher=True))
+    assert len(seen) == 2 * STEPS_AN_EPOCH
+    (objective,) = set(seen)
+    answers = objective.targets.logits
+    assert answers.shape == (80, 2)
+    right = (answers.argmax(-1) == torch.arange(1, 81) % 2).double().mean()  # pos, neg, pos, …
+    assert right > finetuned.scores["validation"]["accuracy"] - 0.15
+    alone = prune_heads(PruneHeadsConfig(**options | {"output": tmp_path / "alone"}))
+    assert taught.pruning.recover_teacher and not alone.pruning.recover_teacher
+    assert taught.model.sha256 != alone.model.sha256
 
 
 @pytest.mark.parametrize("last_thing", ["pruning.measure_sizes", "pruning.finish"])

@@ -28,6 +28,11 @@ BASE = {"model": "runs/a", "data": "news.csv", "output": "runs/b"}
         ({"heads": 5, "repair": False, "repair_rows": 9}, "`repair_rows` is for `repair`"),
         ({"heads": 5, "batch_size": 9}, "`batch_size` is for the training that `recover_epochs`"),
         ({"heads": 5, "learning_rate": 1e-4}, "`learning_rate` is for the training"),
+        ({"heads": 5, "recover_teacher": True}, "`recover_teacher` is for the training"),
+        (
+            {"heads": 5, "recover_epochs": 1, "temperature": 3.0},
+            "`temperature` has no say without `recover_teacher`",
+        ),
         ({"heads": 5, "recover_each_step": True}, "`recover_each_step` is for more than one of `steps`"),
         ({"heads": 5, "recover_each_step": True}, "`recover_each_step` needs `recover_epochs`, which is 0"),
         (
