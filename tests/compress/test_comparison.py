@@ -95,11 +95,14 @@ def test_ratios_are_to_the_first_model_overall_and_in_the_same_runtime(fake: typ
     }
 
 
-def test_models_take_turns_in_every_round_and_not_always_in_one_order(fake: type[FakeWorker]) -> None:
+@pytest.mark.parametrize("rounds_a_launch", [1, ROUNDS])
+def test_models_take_turns_in_every_round_and_not_always_in_one_order(
+    fake: type[FakeWorker], rounds_a_launch: int
+) -> None:
     launches = 4
-    compare_latency([Path("a"), Path("b")], GRID, launches=launches)
+    compare_latency([Path("a"), Path("b")], GRID, launches=launches, rounds=rounds_a_launch)
     rounds = [tuple(fake.log[start : start + 2]) for start in range(0, len(fake.log), 2)]
-    assert len(rounds) == launches * ROUNDS * len(GRID.cases)
+    assert len(rounds) == launches * rounds_a_launch * len(GRID.cases)
     assert all(len(set(turns)) == 2 for turns in rounds)
     assert len(set(rounds)) == 2
 

@@ -85,6 +85,14 @@ def test_long_texts_give_fewer_inputs(rows_of: Callable[..., TokenizedRows], bat
     assert len(case.batches) == max(2, workload.MAX_TOKENS // (500 * batch_size))
 
 
+def test_inputs_can_be_limited(rows_of: Callable[..., TokenizedRows]) -> None:
+    rows = rows_of([10] * 400)
+    single, many = from_rows(rows, batch_sizes=[1, 8], max_batches=30, max_tokens=200).cases
+    assert (len(single.batches), len(many.batches)) == (20, 2)
+    single, many = from_rows(rows, batch_sizes=[1, 8], max_batches=3).cases
+    assert (len(single.batches), len(many.batches)) == (3, 3)
+
+
 def test_rows_without_tokens_are_not_timed(rows_of: Callable[..., TokenizedRows]) -> None:
     (case,) = from_rows(rows_of([0, 3, 0]), batch_sizes=[1]).cases
     assert case.shape.mean_tokens == 3
