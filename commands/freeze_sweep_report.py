@@ -44,13 +44,13 @@ def _table(sweep: FreezeSweep, *, narrow: bool) -> "Table":
     on_gpu = any(point.device_memory_bytes is not None for point in sweep.points)
     title = METRIC_TITLES.get(sweep.metric, sweep.metric)
     several = len(sweep.seeds) > 1
-    heads = ["k", "trains", title, "loss", "training", "GPU memory" if on_gpu else "peak memory", ""]
+    heads = ["k", "trains", title, "loss", "training", "GPU memory" if on_gpu else "memory", ""]
     if narrow:
         heads.remove("loss")
     table = make_table(*heads, texts=0)
     table.columns[-1].justify = "left"
     table.collapse_padding = narrow
-    memories = {p.k: p.device_memory_bytes if on_gpu else p.peak_memory_bytes for p in sweep.points}
+    memories = {p.k: p.device_memory_bytes if on_gpu else p.added_memory_bytes for p in sweep.points}
     seconds = {point.k: point.seconds for point in sweep.points}
     for point in sweep.points:
         memory = memories[point.k]
@@ -98,8 +98,16 @@ def _remarks(sweep: FreezeSweep) -> Iterable[str]:
         yield "?: the noise leaves open on which side of the limit this is."
     if sweep.frozen_seconds >= SHOWN_SECONDS:
         yield f"Frozen layers were computed once for all points, which took {duration(sweep.frozen_seconds)}."
-    if any(point.peak_memory_bytes is None for point in sweep.points):
-        yield "Peak memory is not known: this system keeps one peak for the whole process."
+    added = [point.added_memory_bytes for point in sweep.points]
+    peaks = [point.peak_memory_bytes for point in sweep.points]
+    if None in added or None in peaks:
+        yield "Memory is not known: this system keeps one peak for the whole process."
+    else:
+        beside = max((peak or 0) - (more or 0) for peak, more in zip(peaks, added, strict=True))
+        yield (
+            f"Memory: what training took beside {size(beside)} of libraries, model, rows and what is kept of "
+            "the frozen layers."
+        )
 
 
 def plot(points: Sequence[SweepPoint], title: str) -> list[str]:

@@ -11,6 +11,7 @@ from encoder.autograd import apply
 from encoder.blocks import Blocks, Part
 from encoder.config import LayerShape
 from encoder.dropout import draw_kept, dropout
+from encoder.engine import ALL_ON, Engine
 from encoder.linear import Linear
 from encoder.packing import Packing
 
@@ -23,62 +24,61 @@ class _BlockAttention(torch.autograd.Function):
     """softmax(QKᵀ/√K)·V within blocks of rows: qkv [N, 3·H·K] → [N, H·K], with dropout ``p`` on the weights.
 
     Written out, with its gradient, because a training step on the CPU would otherwise spend as long on the
-    many small operations around the matrix products as on these. The product adds the mask, and the gradient
-    of the softmax needs no more than dOᵢ·Oᵢ (Dao et al. 2022, appendix B.2). Products are in the dtype of
-    ``qkv``, the softmax is in float32.
+    many small operations around the matrix products as on these. The product adds the mask; the scale of
+    dropout is in the values, which are fewer than the weights. All is in the dtype of ``qkv``; torch computes
+    a softmax and its gradient in float32 inside.
     """
 
     @staticmethod
-    def forward(ctx: Any, qkv: Tensor, blocks: Blocks, num_heads: int, p: float) -> Tensor:
+    def forward(ctx: Any, qkv: Tensor, blocks: Blocks, num_heads: int, p: float, cheap: bool) -> Tensor:
         H, K = num_heads, qkv.shape[1] // (3 * num_heads)
         spread = blocks.spread(qkv)  # [S, 3·H·K]
         mixed = qkv.new_empty(blocks.num_slots, H * K)
         saved: list[Tensor | None] = []
+        ctx.scale = 1.0
         for part in blocks.parts:
             query, key, value = _split(spread[part.start : part.stop], part.width, H)
             weights = _weights(query, key, part)
             dropped, kept = weights, None
             if p > 0:
-                drawn, ctx.scale = draw_kept(weights.shape, p)
-                dropped = (weights * drawn.to(weights.dtype)).mul_(ctx.scale)
+                drawn, ctx.scale = draw_kept(weights.shape, p, cheap=cheap)
+                dropped = weights * drawn.to(weights.dtype)
                 kept = drawn.to(torch.uint8)
+                value = value * ctx.scale
             joined = mixed[part.start : part.stop].view(-1, part.width, H, K)
             joined.copy_(torch.bmm(dropped, value).view(-1, H, part.width, K).transpose(1, 2))
             saved += [query, key, value, None if weights.numel() > MAX_KEPT_WEIGHTS else weights, kept]
-        output = blocks.collect(mixed)
         ctx.blocks, ctx.num_heads = blocks, num_heads
-        ctx.save_for_backward(output, *saved)
-        return output
+        ctx.save_for_backward(*saved)
+        return blocks.collect(mixed)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
-        output, *saved = ctx.saved_tensors
-        blocks, H = ctx.blocks, ctx.num_heads
-        K, dtype = output.shape[1] // H, output.dtype
-        sums = (grads[0].float() * output.float()).unflatten(1, (H, K)).sum(-1)  # dOᵢ·Oᵢ, [N, H]
-        sums, spread = blocks.spread(sums), blocks.spread_zeros(grads[0])
-        result = output.new_empty(blocks.num_slots, 3 * H * K)
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None, None]:
+        saved = ctx.saved_tensors
+        blocks, H, K = ctx.blocks, ctx.num_heads, grads[0].shape[1] // ctx.num_heads
+        spread = blocks.spread_zeros(grads[0])
+        result = spread.new_empty(blocks.num_slots, 3 * H * K)
         for number, part in enumerate(blocks.parts):
             query, key, value, weights, kept = saved[5 * number : 5 * number + 5]
             slots, T = slice(part.start, part.stop), part.width
-            weights = (_weights(query, key, part) if weights is None else weights).float()
+            weights = _weights(query, key, part) if weights is None else weights
             grad = spread[slots].view(-1, T, H, K).transpose(1, 2).reshape(-1, T, K)
-            grad_weights = torch.bmm(grad, value.transpose(1, 2)).float()  # [blocks · H, T, T]
+            grad_weights = torch.bmm(grad, value.transpose(1, 2))  # [blocks · H, T, T]
             dropped = weights
             if kept is not None:
-                kept = kept.float().mul_(ctx.scale)
+                kept = kept.to(weights.dtype)
                 grad_weights.mul_(kept)
                 dropped = weights * kept
-            grad_scores = grad_weights.sub_(sums[slots].view(-1, T, H).transpose(1, 2).reshape(-1, T, 1))
-            grad_scores = grad_scores.mul_(weights).to(dtype)
-            grad_qkv = output.new_empty(3, *query.shape)
+            grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+            grad_qkv = spread.new_empty(3, *query.shape)
             torch.bmm(grad_scores, key, out=grad_qkv[0])
             grad_qkv[0].mul_(1.0 / math.sqrt(K))
             torch.bmm(grad_scores.transpose(1, 2), query, out=grad_qkv[1])
-            torch.bmm(dropped.to(dtype).transpose(1, 2), grad, out=grad_qkv[2])
+            torch.bmm(dropped.transpose(1, 2), grad, out=grad_qkv[2])
+            grad_qkv[2].mul_(ctx.scale)
             joined = grad_qkv.view(3, -1, H, T, K).permute(1, 3, 0, 2, 4)  # [blocks, T, 3, H, K]
             result[slots].view(joined.shape).copy_(joined)
-        return blocks.collect(result), None, None, None
+        return blocks.collect(result), None, None, None, None
 
 
 def _split(qkv: Tensor, width: int, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -95,7 +95,7 @@ def _weights(query: Tensor, key: Tensor, part: Part) -> Tensor:
         scores = torch.bmm(query, key.transpose(1, 2))
     else:
         scores = torch.baddbmm(bias, query, key.transpose(1, 2))
-    return scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+    return scores.softmax(-1)
 
 
 def attention_weights(query: Tensor, key: Tensor, key_mask: Tensor | None) -> Tensor:
@@ -106,21 +106,23 @@ def attention_weights(query: Tensor, key: Tensor, key_mask: Tensor | None) -> Te
     return scores.softmax(dim=-1)
 
 
-def mix(qkv: Tensor, packing: Packing, num_heads: int, p: float) -> Tensor:
+def mix(qkv: Tensor, packing: Packing, num_heads: int, p: float, engine: Engine = ALL_ON) -> Tensor:
     """Attention within rows: qkv [N, 3·H·K] → [N, H·K], with dropout ``p`` on the weights."""
-    if qkv.device.type == "cpu":
+    if engine.blocks and qkv.device.type == "cpu":
         with torch.autocast("cpu", enabled=False):
-            return apply(_BlockAttention, qkv, packing.blocks, num_heads, p)
+            return apply(_BlockAttention, qkv, packing.blocks, num_heads, p, engine.cheap_dropout)
     query, key, value = split_heads(qkv, packing, num_heads)
     padded = F.scaled_dot_product_attention(query, key, value, packing.key_mask, dropout_p=p)
     return packing.unpad(padded.transpose(1, 2)).flatten(1)
 
 
-def mix_first(query: Tensor, key_value: Tensor, packing: Packing, num_heads: int, p: float) -> Tensor:
+def mix_first(
+    query: Tensor, key_value: Tensor, packing: Packing, num_heads: int, p: float, engine: Engine = ALL_ON
+) -> Tensor:
     """Attention of one query a row: [B, H·K] and its row's keys and values [N, 2·H·K] → [B, H·K]."""
     key, value = packing.pad(key_value).unflatten(-1, (2, num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
     weights = attention_weights(query.unflatten(-1, (num_heads, 1, -1)), key, packing.key_mask)
-    mixed: Tensor = dropout(weights, p) @ value
+    mixed: Tensor = dropout(weights, p, cheap=engine.cheap_dropout) @ value
     return mixed.flatten(1)  # [B, H, 1, T] @ [B, H, T, K]
 
 
@@ -146,6 +148,7 @@ class SelfAttention(nn.Module):
         self.qkv = Linear(hidden_size, 3 * width)
         self.output = Linear(width, hidden_size)
         self.dropout = dropout
+        self.engine = ALL_ON
 
     def forward(
         self, x: Tensor, packing: Packing, *, need_weights: bool = False, first_only: bool = False
@@ -162,9 +165,10 @@ class SelfAttention(nn.Module):
         if first_only:
             width = H * self.head_size
             query = self.qkv(packing.first(x), slice(0, width))  # [B, H·K]
-            return self.output(mix_first(query, self.qkv(x, slice(width, None)), packing, H, p)), None
+            key_value = self.qkv(x, slice(width, None))  # [N, 2·H·K]
+            return self.output(mix_first(query, key_value, packing, H, p, self.engine)), None
         qkv = self.qkv(x)  # [N, 3·H·K]
-        output = self.output(mix(qkv, packing, H, p))
+        output = self.output(mix(qkv, packing, H, p, self.engine))
         if not need_weights:
             return output, None
         query, key, _ = split_heads(qkv, packing, H)

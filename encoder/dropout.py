@@ -7,17 +7,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from encoder.autograd import apply
+from encoder.engine import ALL_ON
 
 _LEVELS = 1 << 16
 
 
-def draw_kept(shape: torch.Size, p: float) -> tuple[Tensor, float]:
+def draw_kept(shape: torch.Size, p: float, *, cheap: bool = True) -> tuple[Tensor, float]:
     """Which elements are kept, int16 0 or 1 of ``shape``, each dropped with probability ``p``; and the scale.
 
     On the CPU torch's own dropout draws a double per element from a serial generator, a tenth of a training
     step; here four elements share one 64-bit draw, so p is rounded to a multiple of 2⁻¹⁶ and the scale
-    1/(1−p) with it: the expectation stays exact.
+    1/(1−p) with it: the expectation stays exact. Not so if not ``cheap``.
     """
+    if not cheap:
+        return torch.empty(shape, dtype=torch.int16).bernoulli_(1 - p), 1 / (1 - p)
     count = shape.numel()
     dropped = round(p * _LEVELS)
     draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
@@ -40,14 +43,14 @@ class _Dropout(torch.autograd.Function):
         return (grads[0] * kept.to(grads[0].dtype)).mul_(ctx.scale), None
 
 
-def dropout(x: Tensor, p: float) -> Tensor:
+def dropout(x: Tensor, p: float, *, cheap: bool = True) -> Tensor:
     """Zero each element of ``x`` with probability ``p``, scale the others by 1/(1−p).
 
-    On the CPU by ``draw_kept``; elsewhere torch's own is fused and is used.
+    On the CPU by ``draw_kept``; torch's own elsewhere, where it is fused, and if not ``cheap``.
     """
     if p == 0.0:
         return x
-    if x.device.type != "cpu":
+    if not cheap or x.device.type != "cpu":
         return F.dropout(x, p)
     return apply(_Dropout, x, p)
 
@@ -58,7 +61,8 @@ class Dropout(nn.Module):
     def __init__(self, p: float) -> None:
         super().__init__()
         self.p = p
+        self.engine = ALL_ON
 
     def forward(self, x: Tensor) -> Tensor:
         """x of any shape → the same shape."""
-        return dropout(x, self.p) if self.training else x
+        return dropout(x, self.p, cheap=self.engine.cheap_dropout) if self.training else x

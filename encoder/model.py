@@ -12,6 +12,7 @@ from encoder.batches import Batch
 from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.dropout import Dropout
 from encoder.embeddings import Embeddings, sinusoidal_positions
+from encoder.engine import ALL_ON, Engine
 from encoder.feedforward import FeedForward
 from encoder.linear import Linear
 from encoder.packing import Packing
@@ -73,6 +74,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.embeddings = Embeddings(config)
         self.layers = nn.ModuleList(EncoderLayer(config, shape) for shape in config.layers)
+        self.engine = ALL_ON
         pre_norm = config.norm == "pre"
         self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if pre_norm else None
 
@@ -113,9 +115,10 @@ class Encoder(nn.Module):
         packing = batch.packing
         x = self.embed(batch)  # [N, D]
         layers = self._layers_left(batch)
+        last = layers[-1] if layers and self.engine.first_token_only else None
         for layer in layers:
-            x, _ = layer(x, packing, first_only=layer is layers[-1])
-        if not layers:
+            x, _ = layer(x, packing, first_only=layer is last)
+        if last is None:
             x = packing.first(x)  # [B, D]
         if self.final_norm is not None:
             x = self.final_norm(x)
@@ -162,6 +165,13 @@ class Classifier(nn.Module):
         first = self.encoder.first(batch)
         logits: Tensor = self.classifier(first[: len(first) - batch.num_filling_rows])
         return logits
+
+
+def use_(model: nn.Module, engine: Engine) -> None:
+    """Let ``model`` compute with the pieces of ``engine``."""
+    for module in model.modules():
+        if isinstance(module, Encoder | SelfAttention | Dropout):
+            module.engine = engine
 
 
 def start_at_base_rates_(model: Classifier, labels: NDArray[np.generic]) -> None:

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -37,6 +38,14 @@ class EncodingStats:
     tokens: int
     tokens_lost: int
     tokens_unknown: int
+
+
+def limit_threads(threads: int) -> None:
+    """Let texts be tokenized by so many ``threads``, unless the user's ``RAYON_NUM_THREADS`` says otherwise.
+
+    The tokenizers library reads this once in a process, when its first texts come.
+    """
+    os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
 
 
 def load_tokenizer(folder: Path, *, max_tokens: int, pad_token_id: int) -> "Tokenizer":
@@ -115,13 +124,18 @@ class Tokenizer:
         return Tokenizer(replace(self._files, backend=backend), max_tokens=self._max_tokens)
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, max_length: int | None = None
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
+        *,
+        max_length: int | None = None,
+        on_rows: Callable[[int], None] | None = None,
     ) -> tuple[TokenizedRows, EncodingStats]:
         """Tokenize R texts, or R pairs, into rows of at most ``max_length`` tokens.
 
         The default is ``self.max_length``. A row that is too long loses tokens of its text, in a pair of the
         longer text first; the special tokens stay. An empty text is a row of special tokens. The rows have no
-        labels.
+        labels. ``on_rows`` is told how many rows each chunk added.
 
         Raises ``ConfigError`` for a ``max_length`` that the model has no positions for or that leaves no room
         for text, ``DataError`` for text that is not valid Unicode.
@@ -135,6 +149,8 @@ class Tokenizer:
             if pairs is not None:
                 inputs = list(zip(inputs, pairs[start : start + CHUNK_ROWS], strict=True))
             chunks.append(self._encode_chunk(inputs, limit, start))
+            if on_rows is not None:
+                on_rows(len(inputs))
 
         input_ids = np.concatenate([chunk.input_ids for chunk in chunks])
         lengths = np.concatenate([chunk.lengths for chunk in chunks])

@@ -4,7 +4,8 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,15 +19,17 @@ from torch import Tensor, nn
 from encoder.batches import Batch, filling_multiple, shuffled_batches
 from encoder.compact_vocabulary import compact_vocabulary_
 from encoder.config import Strict
+from encoder.engine import ALL_ON, Engine
 from encoder.errors import EncError
 from encoder.freezing import trainable, training_mode_
 from encoder.frozen_prefix import frozen_depth
 from encoder.heap import return_freed_memory
 from encoder.metrics import is_better, main_metric, score
-from encoder.model import Classifier
+from encoder.model import Classifier, use_
 from encoder.objective import Objective, Supervised
-from encoder.optimizer import Schedule, make_optimizer, parameter_groups, rate_factor
+from encoder.optimizer import Optimizer, Schedule, parameter_groups, rate_factor
 from encoder.prediction import Precision, autocast, predict_logits
+from encoder.rounded_weights import rounded_weights_
 from encoder.rows import TokenizedRows
 from encoder.training_state import EpochScores, Position, TrainingState
 
@@ -97,6 +100,7 @@ def train_(
     device: str = "cpu",
     on_progress: Callable[[TrainingProgress], None] | None = None,
     objective: Objective | None = None,
+    engine: Engine = ALL_ON,
 ) -> TrainingOutcome:
     """Train ``model`` in place and leave it on ``device`` in evaluation mode with the best epoch's weights.
 
@@ -104,8 +108,8 @@ def train_(
     (``encoder.frozen_prefix``); the result is the same to rounding, dropout included. Without ``validation``
     the last epoch counts as best. ``objective`` is what to minimise, else the loss against the labels of
     ``train`` as ``config`` has it. A state in ``work_folder`` is continued if ``resume``; a run killed at any
-    moment continues to the same result (same machine and number of threads). Errors: EncError when the loss
-    is not finite.
+    moment continues to the same result (same machine and number of threads). ``engine``: see there. Errors:
+    EncError when the loss is not finite.
     """
     for rows in (train, validation):
         if rows is not None and rows.activations and rows.activations.depth > frozen_depth(model):
@@ -114,17 +118,26 @@ def train_(
     with torch.random.fork_rng(devices=cuda):
         torch.manual_seed(config.seed)
         model.to(device)
+        use_(model, engine)
         parts = [train] if validation is None else [train, validation]
-        with compact_vocabulary_(model, parts) as (compact_train, *compact_validation):
+        with ExitStack() as stack:
+            if engine.compact_vocabulary:
+                parts = stack.enter_context(compact_vocabulary_(model, parts))
+            rounded: Mapping[Tensor, Tensor] = {}
+            # Gradients of several batches are summed in float32.
+            if engine.rounded_weights and config.precision == "bf16" and config.accumulation_steps == 1:
+                rounded = stack.enter_context(rounded_weights_(model))
             trainer = _Trainer(
                 model,
-                compact_train,
-                next(iter(compact_validation), None),
+                parts[0],
+                None if validation is None else parts[1],
                 config,
                 work_folder,
                 device,
                 on_progress,
                 objective,
+                engine,
+                rounded,
             )
             return trainer.run(resume)
 
@@ -149,14 +162,16 @@ class _Trainer:
         work_folder: Path,
         device: str,
         on_progress: Callable[[TrainingProgress], None] | None,
-        objective: Objective | None = None,
+        objective: Objective | None,
+        engine: Engine,
+        rounded: Mapping[Tensor, Tensor],
     ) -> None:
         assert train.labels is not None
         self.objective = objective or Supervised(
             model.task, train.labels, config.label_smoothing, balanced=config.class_weights == "balanced"
         )
         self.model, self.train, self.validation, self.config = model, train, validation, config
-        self.device, self.on_progress = device, on_progress
+        self.device, self.on_progress, self.engine = device, on_progress, engine
         self.metric = config.best_metric or main_metric(model.task)
         self.parameters = trainable(model) | self.objective.parameters()
         groups = parameter_groups(
@@ -167,9 +182,11 @@ class _Trainer:
             layer_decay=config.layer_decay,
         )
         self.rates = [group["lr"] for group in groups]
-        self.optimizer = make_optimizer(groups)
+        self.optimizer = Optimizer(
+            groups, max_grad_norm=config.max_grad_norm, rounded=rounded, fused=engine.fused_optimizer
+        )
         self.steps_per_epoch = math.ceil(len(train) / (config.batch_size * config.accumulation_steps))
-        self.multiple_of = filling_multiple(model.config.max_tokens)
+        self.multiple_of = filling_multiple(model.config.max_tokens) if engine.filled_batches else 1
         self.num_steps = self.steps_per_epoch * config.num_epochs
         self.state = TrainingState(work_folder, self._identity())
         self.position = Position()
@@ -232,7 +249,7 @@ class _Trainer:
         total = self.objective.weight(np.concatenate(group))
         num_rows = sum(map(len, group))
         loss_sum = torch.zeros((), device=self.device)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         for index in group:
             rows = self.train.select(index)
             batch = Batch.from_rows(rows, multiple_of=self.multiple_of).to(self.device)
@@ -241,14 +258,14 @@ class _Trainer:
             loss = self.objective.summed_loss(logits, batch, index)
             (loss / total).backward()
             loss_sum += loss.detach() * (num_rows / total)
-        nn.utils.clip_grad_norm_(self.parameters.values(), config.max_grad_norm)
         self.optimizer.step()
         return loss_sum
 
     def _read_losses(self, pending: list[Tensor]) -> None:
         total = float(torch.stack(pending).sum())
         pending.clear()
-        return_freed_memory()
+        if self.engine.freed_memory_returned:
+            return_freed_memory()
         if not math.isfinite(total):
             raise EncError(
                 f"training diverged: the loss is {total} in epoch {self.position.epoch + 1}, update "

@@ -10,6 +10,7 @@ from torch import nn
 
 from encoder.errors import CheckpointError, ConfigError
 from encoder.files import open_atomic
+from encoder.optimizer import Optimizer
 
 STATE_FILE = "training-state.pt"
 BEST_FILE = "training-best.pt"
@@ -50,9 +51,7 @@ class TrainingState:
         self.folder = folder
         self.identity = identity
 
-    def save(
-        self, position: Position, parameters: dict[str, nn.Parameter], optimizer: torch.optim.Optimizer
-    ) -> None:
+    def save(self, position: Position, parameters: dict[str, nn.Parameter], optimizer: Optimizer) -> None:
         """Write the state as it is between two updates, atomically."""
         state = {
             "identity": self.identity,
@@ -64,7 +63,7 @@ class TrainingState:
         }
         _write(self.folder / STATE_FILE, state)
 
-    def load_(self, parameters: dict[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> Position | None:
+    def load_(self, parameters: dict[str, nn.Parameter], optimizer: Optimizer) -> Position | None:
         """Restore weights, optimizer and random state; None when no state was written yet."""
         path = self.folder / STATE_FILE
         if not path.exists():

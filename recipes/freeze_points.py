@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from compress.memory import reset_peak_memory
+from compress.memory import peak_memory_bytes, reset_peak_memory
 from encoder.checkpoint import draw_new_classifier_
 from encoder.files import write_atomic
 from encoder.freezing import Freezing, Frozen, freeze_
@@ -43,12 +43,17 @@ POINT_FILE, LOGITS_FILE = "point.json", "validation.npy"
 
 
 class FinishedPoint(Part):
-    """What is known of a point: its validation ``score`` (``None``: not defined), how its training went."""
+    """What is known of a point: its validation ``score`` (``None``: not defined), how its training went.
+
+    ``added_memory_bytes`` is what that took beyond what was there before it: libraries, model, rows and what
+    the frozen layers made of them; ``None`` where the system does not tell.
+    """
 
     k: int
     seed: int
     score: float | None
     training: TrainingResult
+    added_memory_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,23 +79,33 @@ class Points:
     def run(self, k: int, seed: int, observer: Observer) -> FinishedPoint:
         """Train, score and keep the point; one that was interrupted goes on where it was."""
         folder = self._folder(k, seed)
-        peak_is_its_own = reset_peak_memory()
-        if torch.cuda.is_available():
-            torch.cuda.reset_peak_memory_stats()
         model, frozen = self.start(k, seed)
         with self._as_it_was(k):
             before = time.perf_counter()
             if self.options.cache_frozen:
                 go_to(self.prefixes, model, k, observer)
             frozen_seconds = time.perf_counter() - before
+            peak_is_its_own = reset_peak_memory()
+            memory_before = peak_memory_bytes()
+            if torch.cuda.is_available():
+                torch.cuda.reset_peak_memory_stats()
             training, logits = self._train(model, frozen, seed, folder, observer)
             training = training.model_copy(update={"frozen_seconds": frozen_seconds})
-        if not peak_is_its_own:
+        peak, added = training.peak_memory_bytes, None
+        if peak_is_its_own and peak is not None:
+            added = peak - memory_before
+        else:
             training = training.model_copy(update={"peak_memory_bytes": None})
         labels = self.splits.rows["validation"].labels
         assert labels is not None
         value = score(model.task, logits, labels)[self.metric]
-        point = FinishedPoint(k=k, seed=seed, score=value if value == value else None, training=training)
+        point = FinishedPoint(
+            k=k,
+            seed=seed,
+            score=value if value == value else None,
+            training=training,
+            added_memory_bytes=added,
+        )
         buffer = io.BytesIO()
         np.save(buffer, logits)
         write_atomic(folder / LOGITS_FILE, buffer.getvalue())

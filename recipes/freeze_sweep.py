@@ -200,7 +200,8 @@ class _Sweep:
     def describe(self) -> FreezeSweep:
         """The part of run.json that only a sweep has."""
         judged, verdict = self.judge()
-        costs = {k: [self.done[k, seed].training for seed in self.seeds] for k in (p.k for p in judged)}
+        finished = {point.k: [self.done[point.k, seed] for seed in self.seeds] for point in judged}
+        costs = {k: [point.training for point in points] for k, points in finished.items()}
         every = [point.training for point in self.done.values()]
         return FreezeSweep(
             metric=self.points.metric,
@@ -215,6 +216,7 @@ class _Sweep:
                     trainable_parameters=costs[point.k][0].trainable_parameters,
                     seconds=sum(one.seconds for one in costs[point.k]) / len(costs[point.k]),
                     peak_memory_bytes=_most([one.peak_memory_bytes for one in costs[point.k]]),
+                    added_memory_bytes=_most([one.added_memory_bytes for one in finished[point.k]]),
                     device_memory_bytes=_most([one.device_memory_bytes for one in costs[point.k]]),
                 )
                 for point in judged

@@ -10,7 +10,7 @@ from compress.memory import available_memory_bytes
 from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
 from encoder.rows import TokenizedRows
-from recipes.observer import Observer
+from recipes.observer import Observer, counting
 from recipes.training_options import TrainingOptions
 
 if TYPE_CHECKING:
@@ -124,12 +124,6 @@ def go_to(prefixes: Sequence["FrozenPrefix"], model: "Classifier", depth: int, o
     """Let all ``prefixes`` hold what the bottom ``depth`` layers of ``model`` make of their rows."""
     if all(prefix.depth == depth for prefix in prefixes):
         return
-    total, done = sum(len(prefix.rows) for prefix in prefixes), 0
-
-    def count(rows: int) -> None:
-        nonlocal done
-        done += rows
-        observer.working(done, total)
-
+    count = counting(sum(len(prefix.rows) for prefix in prefixes), observer)
     for prefix in prefixes:
         prefix.go_to(model, depth, count)

@@ -1,5 +1,6 @@
 """How a recipe tells what it is doing. Recipes never print; ``commands/`` decides how this looks."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -24,6 +25,18 @@ class Observer(Protocol):
 
     def training(self, progress: "TrainingProgress") -> None:
         """A training step is done."""
+
+
+def counting(total: int, observer: Observer) -> Callable[[int], None]:
+    """A function to be told of each few units that are done; ``observer`` hears how many of ``total``."""
+    done = 0
+
+    def count(units: int) -> None:
+        nonlocal done
+        done += units
+        observer.working(done, total)
+
+    return count
 
 
 class Silent:

@@ -136,13 +136,15 @@ class Against(Part):
 class SweepPoint(Point):
     """A point of a sweep with what it cost: the mean over the seeds of ``seconds``, the most of memory.
 
-    ``seconds`` are those of the updates; ``peak_memory_bytes`` is of the process while the point was
-    computed, ``None`` where the system does not tell; ``device_memory_bytes`` is of the GPU.
+    ``seconds`` are those of the updates. ``peak_memory_bytes`` is of the process while the point was trained,
+    ``added_memory_bytes`` that beyond what was there before: both ``None`` where the system does not tell.
+    ``device_memory_bytes`` is of the GPU.
     """
 
     trainable_parameters: int
     seconds: float
     peak_memory_bytes: int | None
+    added_memory_bytes: int | None = None
     device_memory_bytes: int | None
 
 

@@ -1,6 +1,6 @@
 """The splits of a data set on their way to a score: tokenized, predicted, judged."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +15,7 @@ from encoder.model_folder import read_task, read_tokenizer, resolve_model
 from encoder.rows import TokenizedRows
 from encoder.task import Task
 from recipes.models import no_classifier
-from recipes.observer import Observer
+from recipes.observer import Observer, counting
 from recipes.result import Encoded, Result, read_result, without_nan
 
 if TYPE_CHECKING:
@@ -86,9 +86,16 @@ def tokenize(
     data: "TaskData", tokenizer: "Tokenizer", *, max_length: int, names: Sequence[str], observer: Observer
 ) -> Splits:
     """The splits ``names`` of ``data`` as rows of at most ``max_length`` tokens; says what had to be cut."""
+    from encoder.token_cache import encode_cached
+
+    observer.stage("Tokenizing")
     rows, encoded = {}, {}
+    texts = {name: data.texts(name) for name in names}
+    count = counting(sum(map(len, texts.values())), observer)
     for name in names:
-        made, stats = tokenizer.encode(data.texts(name), data.pairs(name), max_length=max_length)
+        made, stats = encode_cached(
+            tokenizer, texts[name], data.pairs(name), max_length=max_length, on_rows=count
+        )
         rows[name] = replace(made, labels=data.labels(name))
         encoded[name] = Encoded(**{key: getattr(stats, key) for key in Encoded.model_fields})
     for note in (describe_cut(encoded, max_length), _describe_unknown(encoded)):
@@ -107,7 +114,7 @@ def score_split(
     """The scores of ``model`` on ``rows``, computed in float32."""
     from encoder.prediction import predict_logits
 
-    logits = predict_logits(model, rows, device=device, on_rows=count_rows(rows, observer))
+    logits = predict_logits(model, rows, device=device, on_rows=counting(len(rows), observer))
     assert rows.labels is not None
     return judge_logits(model.task, logits, rows.labels)
 
@@ -116,21 +123,9 @@ def main_score(model: "Classifier", rows: TokenizedRows, *, device: str, observe
     """The main score alone, of one trial among others; ``None`` where it is not defined."""
     from encoder.prediction import predict_logits
 
-    logits = predict_logits(model, rows, device=device, on_rows=count_rows(rows, observer))
+    logits = predict_logits(model, rows, device=device, on_rows=counting(len(rows), observer))
     assert rows.labels is not None
     return without_nan(score(model.task, logits, rows.labels))[main_metric(model.task)]
-
-
-def count_rows(rows: TokenizedRows, observer: Observer) -> Callable[[int], None]:
-    """What is told how many of ``rows`` each batch adds, and tells ``observer``."""
-    done = 0
-
-    def count(rows_done: int) -> None:
-        nonlocal done
-        done += rows_done
-        observer.working(done, len(rows))
-
-    return count
 
 
 def judge_logits(task: Task, logits: NDArray[np.float32], labels: NDArray[np.generic]) -> Scored:
@@ -172,7 +167,7 @@ def _describe_unknown(encoded: Mapping[str, Encoded]) -> str:
 
 
 def choose_device(wanted: Literal["auto", "cpu", "cuda"], threads: int | None) -> str:
-    """``cpu`` or ``cuda``, and let torch compute with so many ``threads`` on the CPU.
+    """``cpu`` or ``cuda``, and let so many ``threads`` compute and tokenize on the CPU.
 
     Raises:
         ConfigError: a GPU is wanted and there is none.
@@ -180,7 +175,10 @@ def choose_device(wanted: Literal["auto", "cpu", "cuda"], threads: int | None) -
     if threads is not None:
         import torch
 
+        from encoder.tokenizer import limit_threads
+
         torch.set_num_threads(threads)
+        limit_threads(threads)
     if wanted == "cuda":
         require_gpu(otherwise="cpu or auto")
     return "cuda" if wanted != "cpu" and list_gpus() else "cpu"

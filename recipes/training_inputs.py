@@ -120,7 +120,6 @@ def load_start(inputs: TrainingInputs, seed: int, observer: Observer) -> "Classi
 
 def tokenize_all(inputs: TrainingInputs, observer: Observer) -> Splits:
     """All splits as rows."""
-    observer.stage("Tokenizing")
     names = [name for name in ("train", "validation", "test") if name in inputs.data.splits]
     start = inputs.start
     return tokenize(inputs.data, start.tokenizer, max_length=start.max_length, names=names, observer=observer)

@@ -11,6 +11,8 @@ import pytest
 # One thread for the tests' tiny models, here and in the processes they start: waking a second one costs more
 # than it computes. Torch is imported after this; a caller's own setting stands.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Tests leave nothing in the user's cache.
+os.environ["ENC_CACHE"] = ""
 
 GOOD = ("good", "lovely", "great", "bright")
 BAD = ("bad", "awful", "dull", "poor")

@@ -133,7 +133,8 @@ def make_sweep(scores, max_drop=None, memory=True, rows=500):
                 **point.model_dump(),
                 trainable_parameters=round(22_000_000 * 0.8**point.k),
                 seconds=max(10, 100 - 10 * point.k),
-                peak_memory_bytes=max(10**8, 10**9 - 10**8 * point.k) if memory else None,
+                peak_memory_bytes=max(10**8, 10**9 - 10**8 * point.k) + 10**9 if memory else None,
+                added_memory_bytes=max(10**8, 10**9 - 10**8 * point.k) if memory else None,
                 device_memory_bytes=None,
             )
             for point in points

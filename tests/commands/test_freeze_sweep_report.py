@@ -53,7 +53,7 @@ def test_shares_are_missing_without_k_0_and_memory_where_the_system_does_not_tel
     text = capsys.readouterr().out
     assert "(" not in next(line for line in text.splitlines() if re.match(" +3 ", line))
     assert "share of k = 0" not in text
-    assert "Peak memory is not known: this system keeps one peak" in text
+    assert "Memory is not known: this system keeps one peak" in text
 
 
 def test_what_is_not_sure_is_marked(capsys):

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from encoder.optimizer import (
-    make_optimizer,
+    Optimizer,
     parameter_depth,
     parameter_groups,
     rate_factor,
@@ -42,16 +42,38 @@ def test_biases_norms_and_the_word_table_are_not_decayed(make_classifier) -> Non
         assert (id(parameter) in decayed) != plain
 
 
-def test_an_update_is_that_of_adamw() -> None:
-    p, q = (nn.Parameter(torch.tensor([1.0, -2.0])) for _ in range(2))
-    ours = make_optimizer([{"params": [p], "lr": 0.1, "weight_decay": 0.01}])
-    theirs = torch.optim.AdamW([q], lr=0.1, weight_decay=0.01, foreach=False)
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("max_grad_norm", [0.3, 1e3])
+def test_an_update_is_that_of_adamw_with_the_gradient_clipped(fused: bool, max_grad_norm: float) -> None:
+    ours, theirs = ([nn.Parameter(torch.tensor(v)) for v in ([1.0, -2.0], [0.5])] for _ in range(2))
+
+    def groups(parameters: list[nn.Parameter]) -> list[dict]:
+        decays = (0.01, 0.0)
+        return [
+            {"params": [p], "lr": 0.1, "weight_decay": d} for p, d in zip(parameters, decays, strict=True)
+        ]
+
+    optimizer = Optimizer(groups(ours), max_grad_norm=max_grad_norm, fused=fused)
+    reference = torch.optim.AdamW(groups(theirs), foreach=False)
     for _ in range(5):
-        for parameter, optimizer in ((p, ours), (q, theirs)):
-            optimizer.zero_grad()
-            parameter.pow(3).sum().backward()
-            optimizer.step()
-    assert torch.allclose(p, q, atol=1e-6)
+        for parameters in (ours, theirs):
+            torch.stack([p.pow(3).sum() for p in parameters]).sum().backward()
+        optimizer.step()
+        nn.utils.clip_grad_norm_(theirs, max_grad_norm)
+        reference.step()
+        reference.zero_grad()
+        assert all(p.grad is None for p in ours)
+    for p, q in zip(ours, theirs, strict=True):
+        assert torch.allclose(p, q, atol=1e-6)
+
+
+def test_a_rounded_copy_gets_the_gradient_and_is_rounded_anew() -> None:
+    weight, copy = nn.Parameter(torch.tensor([1.0, 2.0])), torch.tensor([1.0, 2.0], dtype=torch.bfloat16)
+    optimizer = Optimizer([{"params": [weight], "lr": 0.1}], rounded={weight: copy.requires_grad_()})
+    copy.square().sum().backward()
+    optimizer.step()
+    assert copy.grad is None and not torch.equal(weight, torch.tensor([1.0, 2.0]))
+    assert torch.equal(copy, weight.bfloat16())
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])

@@ -1,7 +1,10 @@
 """Oracle: Transformers' AutoTokenizer on the same folder."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -354,3 +357,26 @@ def test_settings_that_are_null_mean_the_default(tmp_path: Path) -> None:
     assert tokenizer.max_length == 64
     assert tokenizer.pad_token_id == 0
     assert len(tokenizer.encode(["fox"])[0]) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_as_many_threads_tokenize_as_are_allowed(tiny_model) -> None:
+    """The library reads the limit once in a process, so this takes one of its own."""
+    program = (
+        "import os, sys, threading\n"
+        "from pathlib import Path\n"
+        "from encoder.model_folder import read_tokenizer\n"
+        "from encoder.tokenizer import limit_threads\n"
+        "limit_threads(3)\n"
+        "tokenizer = read_tokenizer(Path(sys.argv[1]))\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "tokenizer.encode(['good film'] * 100)\n"
+        "print(len(os.listdir('/proc/self/task')) - before, os.environ.get('TOKENIZERS_PARALLELISM'))\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "RAYON_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tiny_model)],
+        env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["3", "None"]

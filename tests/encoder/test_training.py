@@ -1,5 +1,4 @@
 import math
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +6,7 @@ import pytest
 import torch
 
 import encoder.training as training
+from encoder.engine import ALL_ON
 from encoder.errors import ConfigError, EncError
 from encoder.freezing import Freezing, freeze_
 from encoder.task import Task
@@ -153,21 +153,9 @@ def test_the_optimizer_holds_only_what_trains(make_classifier, make_rows, tmp_pa
     model = make_classifier()
     freeze_(model, Freezing(layers=3))
     rows = planted(make_rows)
-    trainer = training._Trainer(model, rows, None, config(), tmp_path, "cpu", None)
+    trainer = training._Trainer(model, rows, None, config(), tmp_path, "cpu", None, None, ALL_ON, {})
     held = sum(p.numel() for group in trainer.optimizer.param_groups for p in group["params"])
     assert held == sum(p.numel() for p in model.classifier.parameters())
-
-
-def test_a_compact_word_table_trains_as_the_whole_one(
-    make_classifier, make_rows, tmp_path: Path, monkeypatch
-) -> None:
-    compact = make_classifier()
-    train_(compact, planted(make_rows), None, config(), work_folder=tmp_path / "a")
-    monkeypatch.setattr(training, "compact_vocabulary_", lambda model, parts: nullcontext(parts))
-    whole = make_classifier()
-    train_(whole, planted(make_rows), None, config(), work_folder=tmp_path / "b")
-    for name, value in weights(whole).items():
-        assert torch.allclose(value, weights(compact)[name], atol=1e-5), name
 
 
 def test_accumulated_batches_equal_one_large_batch(

@@ -5,12 +5,13 @@ import torch
 from torch import nn
 
 from encoder.errors import CheckpointError, ConfigError
+from encoder.optimizer import Optimizer
 from encoder.training_state import STATE_FILE, EpochScores, Position, TrainingState
 
 
-def parts() -> tuple[dict[str, nn.Parameter], torch.optim.Optimizer]:
+def parts() -> tuple[dict[str, nn.Parameter], Optimizer]:
     parameters = {"w": nn.Parameter(torch.randn(3))}
-    return parameters, torch.optim.AdamW(parameters.values(), lr=0.1)
+    return parameters, Optimizer([{"params": list(parameters.values()), "lr": 0.1}])
 
 
 def test_everything_saved_comes_back(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_everything_saved_comes_back(tmp_path: Path) -> None:
     assert TrainingState(tmp_path, "run").load_(others, fresh) == position
     assert torch.equal(others["w"], parameters["w"])
     assert torch.equal(torch.rand(3), expected)
-    assert fresh.state_dict()["state"][0]["step"] == 1
+    assert fresh.state_dict()["parts"][0]["state"][0]["step"] == 1
 
 
 def test_no_state_is_no_position(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from datasets import ClassLabel, Dataset, Features, Value
 from encoder.errors import CheckpointError, ConfigError, DataError
 from recipes.evaluate import evaluate
 from recipes.evaluate_config import EvaluateConfig
+from recipes.observer import Silent
 from recipes.result import read_result
 
 
@@ -23,6 +24,21 @@ def test_scores_are_those_of_the_fine_tuning(finetuned, reviews, split):
     assert result.scores == {split: finetuned.scores[split]}
     assert result.model.sha256 == finetuned.model.sha256
     assert result.model.max_length == finetuned.model.max_length == 12
+
+
+def test_tokenizing_is_a_stage_with_its_progress(finetuned, reviews, monkeypatch):
+    monkeypatch.setattr("encoder.tokenizer.CHUNK_ROWS", 10)
+    seen: dict[str, list[tuple[int, int]]] = {}
+
+    class Watching(Silent):
+        def stage(self, name):
+            self.name = name
+
+        def working(self, done, total):
+            seen.setdefault(self.name, []).append((done, total))
+
+    evaluate(config(finetuned, reviews), Watching())
+    assert seen["Tokenizing"] == [(10, 24), (20, 24), (24, 24)]
 
 
 def test_test_split_is_scored_unless_said_otherwise(finetuned, reviews):
