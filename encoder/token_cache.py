@@ -74,7 +74,7 @@ def _key(tokenizer: Tokenizer, texts: Sequence[str], pairs: Sequence[str] | None
 
 def _read(file: Path) -> tuple[TokenizedRows, EncodingStats] | None:
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        with file.open("rb") as source, np.load(source, allow_pickle=False) as arrays:
             ids, types, lengths, stats = (arrays[f"arr_{number}"] for number in range(4))
         os.utime(file)
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error):
