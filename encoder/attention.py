@@ -17,7 +17,8 @@ from encoder.packing import Packing
 
 # A part of a batch with more attention weights than this (blocks · H · width²) computes them again in its
 # backward pass instead of keeping them: they grow with the width² and would be most of the memory of a step.
-MAX_KEPT_WEIGHTS = 1 << 22
+# Rows of 512 tokens are beyond it; reading theirs back takes as long as computing them.
+MAX_KEPT_WEIGHTS = 1 << 19
 
 
 class _BlockAttention(torch.autograd.Function):
