@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from encoder.batches import Batch, filling_multiple, shuffled_batches
 from encoder.compact_vocabulary import compact_vocabulary_
