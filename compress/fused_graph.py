@@ -24,7 +24,10 @@ def expected_counts(config: EncoderConfig) -> dict[str, int]:
     """How often each fused operator has to occur in the fused graph of a classifier of this shape."""
     with_heads = sum(shape.num_attention_heads > 0 for shape in config.layers)
     with_neurons = sum(shape.intermediate_size > 0 for shape in config.layers)
-    counts = Counter(EmbedLayerNormalization=1, MultiHeadAttention=with_heads)
+    asked_once = int(config.layers[-1].num_attention_heads > 0)  # by one token a row, in the last layer
+    counts = Counter(
+        EmbedLayerNormalization=1, Attention=with_heads - asked_once, MultiHeadAttention=asked_once
+    )
     if config.activation in GELUS:
         counts[GELUS[config.activation]] = with_neurons
     return {operator: count for operator, count in sorted(counts.items()) if count}
@@ -91,9 +94,22 @@ class FusedParts:
         return (normed if self._config.norm == "post" else x), normed
 
     def attention(self, shape: LayerShape, name: str, asking: str, x: str, keys: str) -> str:
-        """What ``asking`` [B, Q, D] finds in ``x`` [B, T, D], before the output projection: [B, Q, H·K]."""
+        """What ``asking`` [B, Q, D] finds in ``x`` [B, T, D], before the output projection: [B, Q, H·K].
+
+        Attention where all tokens ask, as it has the three projections inside; MultiHeadAttention otherwise.
+        """
         builder = self._builder
-        bias = builder.parameter(f"{name}.qkv.bias")  # [3·H·K], the order MultiHeadAttention wants
+        bias = builder.parameter(f"{name}.qkv.bias")  # [3·H·K], in the order of both operators
+        attributes = {
+            "num_heads": shape.num_attention_heads,
+            "scale": shape.head_size**-0.5,
+            # The lowest number and not the default −10000, so that large scores cannot outweigh it.
+            "mask_filter_value": float(np.finfo(np.float32).min),
+        }
+        if asking == x:
+            weight = builder.matrix(f"{name}.qkv")
+            widths = [shape.num_attention_heads * shape.head_size] * 3
+            return builder.contrib("Attention", x, weight, bias, keys, qkv_hidden_sizes=widths, **attributes)
         parts = builder.separate(f"{name}.qkv", [f"{name}.query", f"{name}.key", f"{name}.value"])
         products = [builder.product(part, source) for part, source in zip(parts, (asking, x, x), strict=True)]
         return builder.contrib(
@@ -101,10 +117,7 @@ class FusedParts:
             *(product for product in products if product is not None),
             bias,
             keys,
-            num_heads=shape.num_attention_heads,
-            scale=shape.head_size**-0.5,
-            # The lowest number and not the default −10000, so that large scores cannot outweigh it.
-            mask_filter_value=float(np.finfo(np.float32).min),
+            **attributes,
         )
 
     def activate(self, product: str, bias: str) -> str:

@@ -75,10 +75,13 @@ class GraphBuilder:
 
     def product(self, module: str, x: str) -> str | None:
         """x [..., in] · weight → [..., out], without the bias; ``None`` of a linear layer of width 0."""
-        weight = self._weights[f"{module}.weight"]  # [out, in]
-        if weight.shape[1] == 0:
+        if self._weights[f"{module}.weight"].shape[1] == 0:
             return None
-        return self.add("MatMul", x, self.constant(weight.T, f"{module}.weight"))
+        return self.add("MatMul", x, self.matrix(module))
+
+    def matrix(self, module: str) -> str:
+        """The weight of a linear layer, [in, out]."""
+        return self.constant(self._weights[f"{module}.weight"].T, f"{module}.weight")
 
     def linear(self, module: str, x: str, *, output: str | None = None) -> str:
         """x [..., in] → [..., out]. A linear layer of width 0 gives its bias, to be broadcast."""

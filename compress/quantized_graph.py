@@ -27,7 +27,7 @@ def linear_layers(graph: "ModelProto") -> dict[str, str]:
     return {
         node.input[1]: node.input[0]
         for node in graph.graph.node
-        if node.op_type == "MatMul" and node.input[1] in matrices
+        if node.op_type in ("MatMul", "Attention") and node.input[1] in matrices
     }
 
 
@@ -75,6 +75,8 @@ class Int8Rewriter:
                 continue
             if node.op_type == "MatMul" and node.input[1] in layers:
                 self._linear(node, biases.get(node.output[0]))
+            elif node.op_type == "Attention" and node.input[1] in layers:
+                self._attention(node)
             elif (
                 embeddings
                 and node.op_type == "EmbedLayerNormalization"
@@ -118,11 +120,8 @@ class Int8Rewriter:
 
     def _linear(self, node: "NodeProto", add: Any) -> None:
         """x · weight (+ bias) in 8 bits, under the name that the float result had."""
-        x, name = node.input
-        weight, scale = quantize_weight(self._array(name), self._largest)
-        builder = self._builder
-        weight_name = builder.constant(weight, f"{name}_quantized")
-        scale_name = builder.constant(scale, f"{name}_scale")
+        builder, x = self._builder, node.input[0]
+        weight_name, scale_name = self._weight(node.input[1])
         bias, output = (add.input[1], add.output[0]) if add is not None else ("", node.output[0])
         x_int8, x_scale, x_zero = self._activation(x)
         if self._fused:
@@ -136,6 +135,24 @@ class Int8Rewriter:
         product = builder.add("MatMulInteger", x_int8, weight_name, x_zero)
         product = builder.add("Cast", product, to=TensorProto.FLOAT)
         builder.add("Mul", product, builder.add("Mul", x_scale, scale_name), output=output)
+
+    def _attention(self, node: "NodeProto") -> None:
+        """Attention with its three projections in 8 bits."""
+        from onnx import helper
+
+        x, weight, bias, keys = node.input
+        weight, scale = self._weight(weight)
+        x_int8, x_scale, x_zero = self._activation(x)
+        attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        del attributes["qkv_hidden_sizes"]  # always equal here, and unknown to this operator
+        inputs = [x_int8, weight, bias, x_scale, scale, keys, x_zero]
+        self._builder.add("QAttention", *inputs, output=node.output[0], domain=CONTRIB, **attributes)
+
+    def _weight(self, name: str) -> tuple[str, str]:
+        """A weight in 8 bits and its scales."""
+        weight, scale = quantize_weight(self._array(name), self._largest)
+        quantized = self._builder.constant(weight, f"{name}_quantized")
+        return quantized, self._builder.constant(scale, f"{name}_scale")
 
     def _activation(self, x: str) -> tuple[str, str, str]:
         """``x`` in 8 bits, its scale and its zero point; computed once for all that read it."""

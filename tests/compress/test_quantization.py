@@ -10,7 +10,7 @@ from compress.calibration import activation_ranges, least_error_range
 from compress.onnx_graph import GraphForm, build_graph
 from compress.quantization import int8_is_exact, quantize_dynamic, quantize_static
 from compress.quantized_graph import linear_layers
-from encoder.config import EncoderConfig
+from encoder.config import EncoderConfig, LayerShape
 from encoder.model import Classifier
 from encoder.rows import TokenizedRows
 
@@ -77,9 +77,11 @@ def test_a_part_that_is_kept_is_float_and_the_others_are_not(graph: onnx.ModelPr
 def test_every_weight_matrix_is_int8_with_a_scale_for_each_output(graph: onnx.ModelProto) -> None:
     quantized = quantize_dynamic(graph)
     sizes = {one.name: tuple(one.dims) for one in quantized.graph.initializer}
-    # 2 layers × (query, key, value, output, intermediate, output) and 2 in the classifier
-    assert sum(name.endswith("weight_quantized") for name in sizes) == 14
-    assert sizes["encoder.layers.0.attention.query.weight_scale"] == (16,)
+    # 2 layers × (query, key, value, output, intermediate, output) and 2 in the classifier; Attention has the
+    # first three of a layer in one
+    fused = any(node.op_type == "QAttention" for node in quantized.graph.node)
+    assert sum(name.endswith("weight_quantized") for name in sizes) == (12 if fused else 14)
+    assert sizes["encoder.layers.1.attention.query.weight_scale"] == (16,)
     assert sizes["encoder.embeddings.word.weight"] == (50, 32)
     assert not linear_layers(quantized)
 
@@ -131,6 +133,28 @@ def test_with_fixed_scales_a_row_does_not_depend_on_its_batch(
     together = logits(slice(None), 9)
     assert np.abs(together[1:2] - logits(slice(1, 2), 3)).max() < 1e-5
     assert np.abs(together[3:4] - logits(slice(3, 4), 1)).max() < 1e-5
+
+
+@pytest.mark.parametrize("form", ["portable", "fused"])
+def test_pruned_layers_in_8_bits_read_a_mask_with_holes_as_torch_does(
+    config_with: Callable[..., EncoderConfig],
+    classifier: Callable[..., Classifier],
+    rows_of: Callable[..., TokenizedRows],
+    form: GraphForm,
+) -> None:
+    layers = tuple(
+        LayerShape(heads=tuple(range(heads)), head_size=4, intermediate_size=neurons)
+        for heads, neurons in ((7, 24), (0, 24), (1, 0), (2, 24))
+    )
+    graph = build_graph(classifier(config_with(layers=layers)), form=form)
+    session = onnxruntime.InferenceSession(quantize_static(graph, rows_of(ROWS)).SerializeToString())
+    mask = np.array([[0, 1, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]])
+    ids = np.full(mask.shape, 7)
+    ids[mask == 1] = [3, 9, 4] * 3
+    feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    logits = session.run(None, feed)[0]
+    assert np.isfinite(logits).all()
+    assert np.abs(logits[:2] - logits[2]).max() < 1e-5
 
 
 def test_ranges_hold_what_was_seen_and_padding_counts_for_nothing(
