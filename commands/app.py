@@ -21,6 +21,7 @@ from commands import (
     distill,
     drop_layers,
     evaluate,
+    export,
     finetune,
     freeze_sweep,
     predict,
@@ -85,6 +86,7 @@ for _module, _command in (
     (prune_neurons, prune_neurons.prune_neurons),
     (drop_layers, drop_layers.drop_layers),
     (distill, distill.distill),
+    (export, export.export),
     (runs, runs.runs),
 ):
     app.command(cls=Command, epilog=_module.EPILOG)(_command)

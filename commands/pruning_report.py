@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
@@ -11,7 +11,7 @@ from commands.importance_map import draw_map
 from commands.progress import run_resumable
 from commands.report import METRIC_TITLES, show_result
 from commands.tables import count, duration, make_table, number, open_console, print_indented, size
-from compress.latency import Latency
+from compress.latency import Latency, Unavailable
 from recipes.observer import Observer
 from recipes.pruning_options import PruningOptions
 from recipes.pruning_result import PruningResult, SpeedupResult
@@ -125,7 +125,8 @@ def _before_and_after(result: Result, pruning: PruningResult) -> "Table":
         )
     for speedup in pruning.speedups:
         name = f"{speedup.device}, batch {speedup.shape.batch_size}, p50"
-        table.add_row(name, *_times(result, pruning, speedup), say_speedup(speedup))
+        times = both_times(pruning.latency_before, result.latency, speedup)
+        table.add_row(name, *times, say_speedup(speedup))
     return table
 
 
@@ -143,8 +144,11 @@ def _less(before: float, after: float) -> str:
     return f"{after / before - 1:+.1%}" if before else ""
 
 
-def _times(result: Result, pruning: PruningResult, speedup: SpeedupResult) -> Iterator[str]:
-    for latencies in (pruning.latency_before, result.latency):
+def both_times(
+    before: Sequence[Latency | Unavailable], after: Sequence[Latency | Unavailable], speedup: SpeedupResult
+) -> Iterator[str]:
+    """The p50 before and after of what ``speedup`` compares."""
+    for latencies in (before, after):
         found = (
             one
             for one in latencies

@@ -49,7 +49,7 @@ def show_result(result: Result, console: "Console") -> None:
     console.print()
     console.print(_scores_table(result))
     if result.against is not None:
-        for line in _against_remarks(result.against):
+        for line in against_remarks(result.against):
             print_indented(console, line)
         console.print()
     if result.latency:
@@ -125,7 +125,7 @@ def _scores_table(result: Result) -> "Table":
     return table
 
 
-def _against_remarks(against: Against) -> Iterable[str]:
+def against_remarks(against: Against) -> Iterable[str]:
     """What the comparison allows to claim, and the numbers behind it."""
     yield f"{against.verdict[:1].upper()}{against.verdict[1:]}."
     test, one = against.mcnemar, against.difference

@@ -18,4 +18,6 @@ Running: ``onnx_graph`` writes a classifier as an ONNX graph with a ``graph_buil
 ``portable_graph`` or of ``fused_graph``; ``quantization`` makes it int8 (``quantized_graph``) with scales
 found at run time or by ``calibration``, ``sensitivity`` says which parts had better stay float,
 ``half_precision`` makes it float16. ``vocabulary`` leaves out the pieces that some texts do not use.
+``deployed`` is the folder that a graph is put into, with ``example``; ``parity`` compares its answers.
+``standard_shape`` gives a pruned model a shape that other libraries know.
 """

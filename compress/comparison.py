@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from compress.deployed import runtimes_of
 from compress.latency import Latency, Progress, Unavailable, check_repeats, device_name
 from compress.paired import MIN_LAUNCHES, Speedup, log_duration, paired_speedup
 from compress.process import WorkerProcess, default_threads
@@ -86,7 +87,7 @@ def compare_latency(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Measure all ``models`` in all ``runtimes`` in turns.
+    """Measure all ``models`` in all ``runtimes`` in turns; an exported one as it is, once.
 
     In each of ``launches`` launches every contestant gets a process of its own; all stay open while they take
     turns, in an order that changes from round to round, and only one works at a time. A launch has ``rounds``
@@ -107,7 +108,7 @@ def compare_latency(
         Contestant(model=str(model), runtime=runtime, device=device)
         for device in devices
         for model in models
-        for runtime in runtimes
+        for runtime in runtimes_of(model, runtimes)
     ]
     reasons = [why_unavailable(one.runtime, one.device) for one in contestants]
     record = _Record(contestants, reasons, workload.cases, default_threads(threads))

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from compress.contention import is_disturbed
+from compress.deployed import runtimes_of
 from compress.machine import cpu_model, list_gpus
 from compress.process import default_threads
 from compress.runtimes import PRECISIONS, check_names, why_unavailable
@@ -81,6 +82,8 @@ def measure_latency(
 ) -> list[Latency | Unavailable]:
     """Measure each runtime on each device, in a process of its own; a result for each case of ``workload``.
 
+    An exported model is measured as it is, whatever ``runtimes`` says.
+
     A case is warmed up until steady, then run at least ``min_runs`` times and ``min_seconds``. ``threads``
     defaults to the physical cores this process may use. A device this machine lacks gives one ``Unavailable``
     for each runtime.
@@ -93,6 +96,7 @@ def measure_latency(
     check_names(runtimes, devices)
     check_repeats(min_runs, min_seconds)
     threads = default_threads(threads)
+    runtimes = runtimes_of(model_folder, runtimes)
     total = len(devices) * len(runtimes) * len(workload.cases)
     done = 0
     results: list[Latency | Unavailable] = []

@@ -7,9 +7,8 @@ import numpy as np
 from compress.gates import passed_over, silenced
 from compress.process import default_threads
 from compress.removal import Kept, keep_layers, keep_units
-from compress.sessions import Sessions
+from compress.sessions import fresh_logits
 from compress.units import Unit
-from compress.workload import Case, Workload
 from encoder.errors import CompressionError
 from encoder.model import Classifier
 from encoder.prediction import predict_logits
@@ -53,14 +52,10 @@ def reloaded_difference(
     Raises:
         CompressionError: it is more than rounding. EncError: the folder cannot be loaded.
     """
-    workload = Workload((Case(len(rows), None, (rows,)),))
-    with (
-        Sessions(workload, threads=default_threads(threads)) as sessions,
-        sessions.open("torch-fp32", folder, device="cpu") as worker,
-    ):
-        (loaded,) = worker.ask("logits", case=0)["logits"]
+    at_once = [np.arange(len(rows))]
+    loaded = fresh_logits("torch-fp32", folder, rows, at_once, threads=default_threads(threads))
     here = predict_logits(model.to("cpu"), rows)
-    return _compare(np.array(loaded), here, f"the model in memory and {folder} in a fresh process")
+    return _compare(loaded, here, f"the model in memory and {folder} in a fresh process")
 
 
 def _compare(one: np.ndarray, other: np.ndarray, what: str) -> float:

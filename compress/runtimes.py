@@ -13,13 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compress.deployed import find_graph
 from compress.machine import list_gpus
 from encoder.errors import CheckpointError, ConfigError, did_you_mean
-from encoder.rows import TokenizedRows
+from encoder.rows import TokenizedRows, length_sorted_batches
 
-# Runtime → the precision its matrix products are computed in.
-PRECISIONS = {"torch-fp32": "fp32", "torch-bf16": "bf16", "onnx-fp32": "fp32", "onnx-int8": "int8"}
-RUNTIMES = tuple(PRECISIONS)
+# Runtime → the precision its matrix products are computed in. The last one runs exported models only.
+PRECISIONS = {
+    "torch-fp32": "fp32",
+    "torch-bf16": "bf16",
+    "onnx-fp32": "fp32",
+    "onnx-int8": "int8",
+    "onnx-fp16": "fp16",
+}
+RUNTIMES = ("torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8")
 DEVICES = ("cpu", "cuda")
 
 
@@ -49,7 +56,7 @@ def check_names(runtimes: Sequence[str], devices: Sequence[str]) -> None:
         if not names:
             problems.append(f"no {kind} given; choose among {', '.join(known)}")
         for name in names:
-            if name not in known:
+            if name not in (PRECISIONS if kind == "runtime" else known):
                 hint = did_you_mean(name, known)
                 problems.append(f"unknown {kind} {name!r}{hint}; choose among {', '.join(known)}")
     if problems:
@@ -64,7 +71,7 @@ def runs_a_graph(name: str) -> bool:
 def why_unavailable(name: str, device: str) -> str | None:
     """Why ``name`` cannot run on ``device`` here, fit for a table cell; ``None`` if it can."""
     if device == "cpu":
-        return None
+        return "fp16 is for GPUs" if name == "onnx-fp16" else None
     if not list_gpus():
         return "no GPU on this machine"
     if name == "onnx-int8":
@@ -95,14 +102,15 @@ def write_graph(name: str, model: Path, target: Path) -> None:
 def open_runtime(name: str, model: Path, *, device: str, threads: int) -> Runtime:
     """Load ``model``, to be run by ``name`` on ``device`` with ``threads`` threads.
 
-    ``model`` is a model folder, or the ONNX graph if ``runs_a_graph(name)``.
+    ``model`` is a model folder; if ``runs_a_graph(name)`` an ONNX graph, or the folder of an exported model.
 
     Raises:
         CheckpointError: ``model`` cannot be loaded.
     """
     check_names([name], [device])
     if runs_a_graph(name):
-        return _open_onnx(model, device=device, threads=threads)
+        graph = find_graph(model) if model.is_dir() else model
+        return _open_onnx(graph, device=device, threads=threads)
     return _open_torch(model, device=device, threads=threads, bf16=name == "torch-bf16")
 
 
@@ -172,3 +180,13 @@ def pad_rows(rows: TokenizedRows) -> dict[str, NDArray[np.int64]]:
         inputs[name] = np.zeros((B, T), np.int64)
         inputs[name][exists] = values
     return inputs
+
+
+def run_in_batches(runtime: Runtime, rows: TokenizedRows, batch_size: int) -> NDArray[np.float32]:
+    """Logits [R, C] of ``rows``, in their order, from batches of near-equal length."""
+    batches = length_sorted_batches(rows.lengths, batch_size)
+    outputs = (runtime.run(runtime.prepare(rows.select(index))) for index in batches)
+    logits = np.concatenate([runtime.to_numpy(output) for output in outputs])
+    in_order = np.empty_like(logits)
+    in_order[np.concatenate(batches)] = logits
+    return in_order

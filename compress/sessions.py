@@ -1,19 +1,25 @@
 """Worker processes with a model and its inputs loaded, ready to be timed."""
 
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from compress.process import WorkerProcess
 from compress.runtimes import runs_a_graph
-from compress.workload import Workload
+from compress.workload import Case, Workload
+from encoder.model_folder import is_exported
+from encoder.rows import TokenizedRows
 
 
 class Sessions:
     """Opens workers for one workload; a context manager, because files are shared with them.
 
     An ONNX graph is made from a model at its first use, in a process that ends before anything is timed: the
-    process that runs the graph never loads torch.
+    process that runs the graph never loads torch. An exported model has its graph already.
     """
 
     def __init__(self, workload: Workload, *, threads: int) -> None:
@@ -42,7 +48,7 @@ class Sessions:
     def begin(self, runtime: str, model: Path, *, device: str) -> WorkerProcess:
         """As ``open``, but the process is still loading; its first answer says when it is ready."""
         what = f"{runtime} on {model}"
-        source = self._graph(runtime, model) if runs_a_graph(runtime) else model
+        source = self._graph(runtime, model) if runs_a_graph(runtime) and not is_exported(model) else model
         worker = WorkerProcess(what, threads=self._threads)
         try:
             worker.send(
@@ -72,3 +78,37 @@ class Sessions:
 
     def __exit__(self, *_: object) -> None:
         self._folder.cleanup()
+
+
+def fresh_logits(
+    runtime: str,
+    folder: Path,
+    rows: TokenizedRows,
+    batches: Sequence[NDArray[np.int64]],
+    *,
+    device: str = "cpu",
+    threads: int,
+    on_rows: Callable[[int], object] = lambda rows: None,
+) -> NDArray[np.float32]:
+    """Logits float32 [R, C] of ``rows`` by what a fresh process loads from ``folder``.
+
+    ``batches`` are the indices of the rows that are computed together, each row in one. ``on_rows`` is told
+    how many rows each batch added.
+
+    Raises:
+        EncError: the model cannot be loaded, or its process crashed.
+    """
+    cases = tuple(Case(len(index), None, (rows.select(index),)) for index in batches)
+    found: list[NDArray[np.float32]] = []
+    with (
+        Sessions(Workload(cases), threads=threads) as sessions,
+        sessions.open(runtime, folder, device=device) as worker,
+    ):
+        for case, index in enumerate(batches):
+            (logits,) = worker.ask("logits", case=case)["logits"]
+            found.append(np.array(logits, dtype=np.float32))
+            on_rows(len(index))
+    order = np.concatenate(batches)
+    logits_in_order = np.empty((len(rows), found[0].shape[1]), dtype=np.float32)
+    logits_in_order[order] = np.concatenate(found)
+    return logits_in_order

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 PARTS = ("embeddings", "projections", "scores and mixing", "feed-forward", "classifier")
 
 # What a run leaves in the folder beside the model. Everything else is needed to use the model.
-NOT_THE_MODEL = ("run.json", "report.*", "predictions.*", "*.log", ".*", "training")
+NOT_THE_MODEL = (
+    *("run.json", "report.*", "predictions.*", "*.log", ".*", "training"),
+    *("MODEL_CARD.md", "SHA256SUMS", "example.py"),
+)
 
 
 class Size(BaseModel):
@@ -52,6 +55,15 @@ def embedding_parameters(config: EncoderConfig) -> int:
     """Parameters of the word, position and type tables."""
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
     return rows * config.embedding_size
+
+
+def matrix_parameters(config: EncoderConfig) -> int:
+    """Parameters of all tables and matrices, known before a model is loaded: all but a thousandth of them."""
+    layers = sum(
+        4 * shape.num_attention_heads * shape.head_size + 2 * shape.intermediate_size
+        for shape in config.layers
+    )
+    return embedding_parameters(config) + config.hidden_size * (layers + config.hidden_size)
 
 
 def bytes_on_disk(folder: Path) -> int:

@@ -120,19 +120,23 @@ class Worker:
         return asdict(times)
 
     def logits(self, case: int) -> Answer:
-        """What the runtime computes for each batch of a case."""
-        runtime, run, inputs = self._case(case)
-        return {"logits": [runtime.to_numpy(run(index)).tolist() for index in range(inputs)]}
+        """What the runtime computes for each batch of a case, which is not kept: there may be many."""
+        runtime = self._open_runtime()
+        outputs = (runtime.run(runtime.prepare(batch)) for batch in self._workload.cases[case].batches)
+        return {"logits": [runtime.to_numpy(output).tolist() for output in outputs]}
 
     def _case(self, case: int) -> tuple[Runtime, Callable[[int], Any], int]:
-        runtime = self._runtime
-        if runtime is None:
-            raise RuntimeError("a request came before open")
+        runtime = self._open_runtime()
         if case not in self._prepared:
             batches = self._workload.cases[case].batches
             self._prepared[case] = [runtime.prepare(batch) for batch in batches]
         prepared = self._prepared[case]
         return runtime, lambda index: runtime.run(prepared[index]), len(prepared)
+
+    def _open_runtime(self) -> Runtime:
+        if self._runtime is None:
+            raise RuntimeError("a request came before open")
+        return self._runtime
 
 
 def main() -> None:

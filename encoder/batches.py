@@ -1,6 +1,5 @@
 """Rows into batches: which rows go together, and the tensors a model is fed with."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,14 +114,6 @@ def shuffled_batches(num_rows: int, batch_size: int, *, seed: int, epoch: int) -
     of one kind into one update.
     """
     order = np.random.default_rng([seed, epoch]).permutation(num_rows)
-    return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-
-
-def length_sorted_batches(
-    lengths: Sequence[int] | NDArray[np.int64], batch_size: int
-) -> list[NDArray[np.int64]]:
-    """Row indices of each batch with the longest rows first: the first batch needs the most memory."""
-    order = np.argsort(-np.asarray(lengths), kind="stable")
     return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
 
 

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from encoder.errors import ConfigError
 
 UNFINISHED_SUFFIX = ".unfinished"
+FAILED_SUFFIX = ".failed"
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
@@ -42,12 +43,14 @@ class OutputFolder:
     """The folder a command writes: it appears under its name only when it is whole.
 
     All work happens in ``work``, a sibling named ``NAME.unfinished``, which ``finish`` renames. A killed run
-    leaves that sibling, which ``resume`` takes up again; ``None`` for a command that cannot.
+    leaves that sibling, which ``resume`` takes up again; ``None`` for a command that cannot. What turns out
+    not to be good enough for its name ends as ``failed``, a sibling named ``NAME.failed``.
     """
 
     def __init__(self, path: Path, *, overwrite: bool = False, resume: bool | None = None) -> None:
         self.path = path
         self.work = path.parent / (path.name + UNFINISHED_SUFFIX)
+        self.failed = path.parent / (path.name + FAILED_SUFFIX)
         self.overwrite = overwrite
         self.resume = resume
 
@@ -74,6 +77,20 @@ class OutputFolder:
         if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
             raise ConfigError(f"--output {self.path}: cannot write in {parent}")
 
+    def check_room(self, size_bytes: int) -> None:
+        """Refuse before any work is done what its disk has no room for.
+
+        Raises:
+            ConfigError: fewer than ``size_bytes`` are free.
+        """
+        folder = next(folder for folder in self.path.absolute().parents if folder.exists())
+        free = shutil.disk_usage(folder).free
+        if free < size_bytes:
+            raise ConfigError(
+                f"--output {self.path}: needs about {size_bytes / 1e6:,.1f} MB, and {free / 1e6:,.1f} MB are "
+                "free on that disk; make room, or choose a folder on another one"
+            )
+
     def open(self) -> Path:
         """Create ``work`` (emptied unless resuming) and return it."""
         try:
@@ -83,6 +100,20 @@ class OutputFolder:
         except OSError as error:
             raise ConfigError(f"--output {self.path}: cannot be created: {error.strerror}") from error
         return self.work
+
+    @contextmanager
+    def discarded_on_error(self) -> Iterator[None]:
+        """The context of a command that cannot resume: after an error no unfinished folder is left behind."""
+        try:
+            yield
+        except BaseException:
+            shutil.rmtree(self.work, ignore_errors=True)
+            raise
+
+    def fail(self) -> None:
+        """Give the work the name ``failed`` instead; what failed before goes, what is in ``path`` stays."""
+        shutil.rmtree(self.failed, ignore_errors=True)
+        self.work.rename(self.failed)
 
     def finish(self) -> None:
         """Give the work its name. With ``overwrite`` the old folder goes only now."""

@@ -17,16 +17,45 @@ WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 PICKLE_FILE = "pytorch_model.bin"
 WEIGHTS_FILES = (WEIGHTS_FILE, INDEX_FILE, PICKLE_FILE)
+GRAPH_FILE = "model.onnx"  # instead of weights, in a folder that `enc export` wrote
+FAILED_FILE = "FAILED"  # why the model beside it must not be used
 TOKENIZER_FILES = (
     "tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 )  # fmt: skip
 
 
-def resolve_model(source: str) -> Path:
+def resolve_model(source: str, *, exported: bool = False) -> Path:
     """The local folder of a model given as a folder, a built-in name, or a hub name (``owner/name``).
 
     From a hub, config.json comes first, and what is not supported is refused before any weights are fetched.
+    ``exported``: a folder that `enc export` wrote is welcome, which holds a graph to run and no weights to
+    change.
+
+    Raises:
+        CheckpointError: there is none; one that is exported and not welcome; or one whose export failed.
     """
+    folder = _find(source)
+    if (folder / FAILED_FILE).is_file():
+        why = (folder / FAILED_FILE).read_text(encoding="utf-8", errors="replace").strip()
+        raise CheckpointError(f"{source}: the export of this model failed, so it is not used: {why}")
+    if not exported and is_exported(folder):
+        raise CheckpointError(
+            f"{source}: an exported model, which runs as it is and cannot be trained, changed or exported "
+            "again; give the model that it was made of"
+        )
+    return folder
+
+
+def is_exported(folder: Path) -> bool:
+    """Whether ``folder`` holds, by its config.json, a graph and no weights: `enc export` wrote it."""
+    try:
+        own = json.loads((folder / CONFIG_FILE).read_bytes())["enc"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return isinstance(own, dict) and "export" in own
+
+
+def _find(source: str) -> Path:
     if sources.is_builtin_model(source):
         return sources.builtin_model_folder(source)
     folder = Path(source).expanduser()

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from encoder.batches import Batch, length_sorted_batches
+from encoder.batches import Batch
 from encoder.model import Classifier
-from encoder.rows import TokenizedRows
+from encoder.rows import TokenizedRows, length_sorted_batches
 
 Precision = Literal["fp32", "bf16"]
 

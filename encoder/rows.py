@@ -58,3 +58,11 @@ def token_index(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArra
     """The places of ``lengths`` tokens from ``starts`` on, end to end: int64 [R] both → [N]."""
     offsets = offsets_of(lengths)
     return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+
+
+def length_sorted_batches(
+    lengths: Sequence[int] | NDArray[np.int64], batch_size: int
+) -> list[NDArray[np.int64]]:
+    """Row indices of each batch with the longest rows first: the first batch needs the most memory."""
+    order = np.argsort(-np.asarray(lengths), kind="stable")
+    return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]

@@ -84,6 +84,16 @@ class Tokenizer:
         """Sentences for the user about choices made where the folder's files disagree."""
         return self._files.notes
 
+    @property
+    def truncation_side(self) -> str:
+        """From which end of a text tokens are cut: left or right."""
+        return self._files.truncation_side
+
+    @property
+    def uses_token_types(self) -> bool:
+        """Whether the second text of a pair has tokens of type 1; otherwise all types are 0."""
+        return self._files.uses_token_types
+
     @cached_property
     def vocab_size(self) -> int:
         """One more than the largest id that can come out; the model's table needs as many rows."""

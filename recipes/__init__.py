@@ -13,6 +13,9 @@ and how it is measured are in ``pruning_inputs``, ``pruning_training`` and ``pru
 
 ``distill`` teaches a student: ``distill_inputs`` reads, ``distill_student`` settles what it is to be,
 ``distill_training`` trains it, with its teacher or without; ``side_by_side`` times it beside its parent.
+``export`` writes a model for deployment: it starts from ``export_inputs``, ``export_onnx`` writes a graph,
+``export_proof`` runs it in a fresh process, ``model_card`` says what it is; ``side_by_side`` measures a model
+beside the one it was made of.
 
 ``result`` is the run.json of a model that was made or scored, ``measurements`` that of one that was measured;
 ``ledger`` reads both. ``observer`` is how a recipe tells what it is doing. ``scoring`` turns rows into scores

@@ -14,7 +14,7 @@ from encoder.model_folder import read_task, resolve_model
 from encoder.task import Task, in_words
 from recipes.observer import Observer, Silent
 from recipes.result import Against, hash_model, read_result, without_nan
-from recipes.scoring import FineTuned, Scored, look_at, tokenize
+from recipes.scoring import FineTuned, Scored, find_logits, look_at, tokenize
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -46,7 +46,7 @@ def check_other(source: str, task: Task) -> FineTuned:
     Raises:
         ConfigError: it has others. CheckpointError: it is no model.
     """
-    folder = resolve_model(source)
+    folder = resolve_model(source, exported=True)
     other = read_task(folder)
     if other is None:
         raise ConfigError(f"--against {source}: an encoder without a classifier; there is nothing to compare")
@@ -73,15 +73,13 @@ def score_against(
     *,
     device: str,
     observer: Observer,
+    threads: int | None = None,
 ) -> Against | None:
     """The model ``other`` beside the run's own, whose splits are ``scored``: on test, else on validation.
 
     ``other`` reads the texts with its own tokenizer, cut where it was made to cut them. ``None`` where there
     is nothing to compare.
     """
-    from encoder.checkpoint import load_classifier
-    from encoder.prediction import predict_logits
-
     split = next((name for name in SPLITS if name in scored), None)
     if other is None or split is None:
         return None
@@ -89,10 +87,10 @@ def score_against(
     # What is cut was said of the run's own model already.
     tokenized = tokenize(data, other.tokenizer, max_length=other.max_length, names=[split], observer=Silent())
     observer.stage(f"Scoring the {split} rows with {other.source}")
-    model = load_classifier(other.folder)
-    theirs = predict_logits(model.to(device), tokenized.rows[split], device=device)
+    rows = tokenized.rows[split]
+    theirs = find_logits(other, rows, device=device, threads=threads, observer=Silent())
     if task.labels:  # in the order of this run's model
-        theirs = theirs[:, [model.task.labels.index(label) for label in task.labels]]
+        theirs = theirs[:, [other.task.labels.index(label) for label in task.labels]]
     return describe_against(other, split, task, theirs, logits, labels)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from compress.comparison import Comparison, Contestant, compare_latency, compared_pairs
+from compress.deployed import find_graph, read_export, runtimes_of, warn_of_cpu
 from compress.latency import Latency, Unavailable, measure_latency
 from compress.machine import describe_machine
 from compress.paired import Speedup
@@ -31,12 +32,12 @@ def bench(config: BenchConfig, observer: Observer | None = None) -> BenchResult:
     started = time.perf_counter()
     folder = check_output(config.output, overwrite=config.overwrite)
     recorder = Recorder(observer or Silent())
-    inputs = read_inputs(config.models, config, recorder, other_devices="cpu or all")
+    inputs = read_inputs(config.models, config, recorder, other_devices="cpu or all", exported=True)
     models, rows = inputs.models, inputs.rows
     lengths = config.sequence_lengths or (_default_lengths(models) if rows is None else ())
     workload = make_workload(models, config.batch_sizes, lengths, rows)
     measured = [_measure_size(model, _size_lengths(lengths, rows)) for model in models]
-    for note in _equal_shapes(models):
+    for note in (*_equal_shapes(models), *_exported(models)):
         recorder.note(note)
 
     recorder.stage("Measuring latency, each runtime in a process of its own")
@@ -75,18 +76,34 @@ def _measure_size(model: FoundModel, lengths: Sequence[int]) -> BenchModel:
     """Loads the model, so that one that cannot be loaded ends the run before anything is measured."""
     from compress.size import measure_size
     from encoder.checkpoint import load_classifier
+    from encoder.model import Classifier
 
-    size = measure_size(load_classifier(model.folder), model.folder, sequence_lengths=lengths)
+    if model.is_exported:
+        find_graph(model.folder)
+        loaded = Classifier(model.config, model.task)
+    else:
+        loaded = load_classifier(model.folder)
+    size = measure_size(loaded, model.folder, sequence_lengths=lengths)
     return BenchModel(model=describe_model(model.source, model.folder, model, model.max_length()), size=size)
 
 
 def _equal_shapes(models: Sequence[FoundModel]) -> Iterator[str]:
     for model in models[1:]:
+        if model.is_exported or models[0].is_exported:
+            continue
         if model.config == models[0].config and model.task == models[0].task:
             yield (
                 f"{model.source} has the shapes of {models[0].source}: in one runtime both compute the same, "
                 "and a difference in speed is noise."
             )
+
+
+def _exported(models: Sequence[FoundModel]) -> Iterator[str]:
+    for model in models:
+        if model.is_exported:
+            export = read_export(model.folder)
+            yield f"{model.source} is exported and runs as it is: {export.form} graph, {export.runtime}."
+            yield from warn_of_cpu(export)
 
 
 def _measure(
@@ -124,17 +141,22 @@ def _measure(
         launches=config.launches,
         progress=progress,
     )
-    return number_models(comparison, len(models), devices, config.runtimes, len(workload.cases))
+    runtimes = [runtimes_of(model.folder, config.runtimes) for model in models]
+    return number_models(comparison, devices, runtimes, len(workload.cases))
 
 
 def number_models(
-    comparison: Comparison, models: int, devices: Sequence[str], runtimes: Sequence[str], cases: int
+    comparison: Comparison, devices: Sequence[str], runtimes: Sequence[Sequence[str]], cases: int
 ) -> tuple[list[BenchRow], list[BenchRatio]]:
-    """Rows and ratios with models by number: one folder may be given twice, to see what noise looks like."""
+    """Rows and ratios with models by number: one folder may be given twice, to see what noise looks like.
+
+    ``runtimes`` are those of each model.
+    """
     measured = iter(comparison.measured)
     rows: list[BenchRow] = []
     present: list[tuple[int, Contestant]] = []
-    for _, model, _ in product(devices, range(models), runtimes):
+    each = [model for _ in devices for model, names in enumerate(runtimes) for _ in names]
+    for model in each:
         first = next(measured)
         rows.append(BenchRow(model=model, latency=first.latency))
         if isinstance(first.latency, Latency):

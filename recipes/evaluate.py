@@ -3,13 +3,21 @@
 import time
 from typing import TYPE_CHECKING
 
+from compress.deployed import warn_of_cpu
 from encoder.errors import ConfigError
 from recipes.account import make_account
 from recipes.against import check_other, find_parent, score_against
 from recipes.evaluate_config import EvaluateConfig
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import Result, check_output, describe_model, describe_parent, save_run
-from recipes.scoring import FineTuned, choose_device, find_fine_tuned, score_split, tokenize
+from recipes.scoring import (
+    FineTuned,
+    choose_device_of,
+    find_fine_tuned,
+    find_logits,
+    judge_logits,
+    tokenize,
+)
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -21,25 +29,27 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
     Raises:
         ConfigError, DataError, CheckpointError: before anything is computed.
     """
-    from encoder.checkpoint import load_classifier
-
     started = time.perf_counter()
     output = check_output(config.output, overwrite=config.overwrite)
     recorder = Recorder(observer or Silent())
-    device = choose_device(config.device, config.threads)
     recorder.stage(f"Looking at {config.model}")
-    found = find_fine_tuned(config.model, config.max_length)
+    found = find_fine_tuned(config.model, config.max_length, exported=True)
     other = _choose_other(config, found)
-    model = load_classifier(found.folder)
+    device = choose_device_of(found, config.device, config.threads)
+    for note in warn_of_cpu(found.export):
+        recorder.note(note)
     data, split = _read(config, found, recorder)
     splits = tokenize(data, found.tokenizer, max_length=found.max_length, names=[split], observer=recorder)
     recorder.stage(f"Scoring the {split} rows")
-    scored = score_split(model.to(device), splits.rows[split], device=device, observer=recorder)
-    against = score_against(other, data, {split: scored}, device=device, observer=recorder)
+    logits = find_logits(found, splits.rows[split], device=device, threads=config.threads, observer=recorder)
+    scored = judge_logits(found.task, logits, data.labels(split))
+    against = score_against(
+        other, data, {split: scored}, device=device, threads=config.threads, observer=recorder
+    )
     result = make_account(
         "evaluate",
         config,
-        model=describe_model(config.model, found.folder, model, found.max_length),
+        model=describe_model(config.model, found.folder, found, found.max_length),
         parent=describe_parent(config.model, found.folder),
         data=data,
         encoded=splits.encoded,

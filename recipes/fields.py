@@ -12,6 +12,7 @@ SWEEP: dict[str, Any] = {"panel": "Sweep"}
 PRUNING: dict[str, Any] = {"panel": "Pruning"}
 STUDENT: dict[str, Any] = {"panel": "Student"}
 DISTILLING: dict[str, Any] = {"panel": "What it learns from its teacher"}
+EXPORT: dict[str, Any] = {"panel": "Export"}
 TRAINING: dict[str, Any] = {"panel": "Training"}
 MEASURING: dict[str, Any] = {"panel": "Measuring"}
 OUTPUT: dict[str, Any] = {"panel": "Output and machine"}
@@ -19,7 +20,7 @@ OUTPUT: dict[str, Any] = {"panel": "Output and machine"}
 PANELS = tuple(
     panel["panel"]
     for panel in (
-        *(MODEL_AND_DATA, READING, FREEZING, SWEEP, PRUNING, STUDENT, DISTILLING),
+        *(MODEL_AND_DATA, EXPORT, READING, FREEZING, SWEEP, PRUNING, STUDENT, DISTILLING),
         *(TRAINING, MEASURING, OUTPUT),
     )
 )

@@ -54,17 +54,22 @@ class Inputs:
 
 
 def read_inputs(
-    names: Sequence[str], options: InputOptions, observer: Observer, *, other_devices: str
+    names: Sequence[str],
+    options: InputOptions,
+    observer: Observer,
+    *,
+    other_devices: str,
+    exported: bool = False,
 ) -> Inputs:
     """The models called ``names`` and the texts to measure them on; the texts are read last.
 
-    ``other_devices`` says what can be chosen where there is no GPU.
+    ``other_devices`` says what can be chosen where there is no GPU; ``exported`` models are welcome or not.
 
     Raises:
         ConfigError, DataError, CheckpointError: what was asked for cannot be measured.
     """
     observer.stage(f"Looking at {', '.join(names)}")
-    models = find_models(names)
+    models = find_models(names, exported=exported)
     check_lengths(models, options.sequence_lengths)
     if options.device == "cuda":
         require_gpu(otherwise=other_devices)

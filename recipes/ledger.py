@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from compress.latency import Latency, Unavailable
-from encoder.files import UNFINISHED_SUFFIX
+from encoder.files import FAILED_SUFFIX, UNFINISHED_SUFFIX
 from recipes.measurements import BenchResult, ProfileResult
 from recipes.result import RUN_FILE, SCHEMA_VERSION, ModelResult, Parent, Result, Run
 
@@ -100,11 +100,11 @@ class Node:
 def read_runs(folder: Path) -> tuple[list[LedgerRun], list[str]]:
     """All runs in ``folder`` and the folders below, oldest first; and what is wrong with the others.
 
-    Folders of unfinished runs are passed over.
+    Folders of unfinished runs and of failed exports are passed over.
     """
     entries, problems = [], []
     for path in sorted(folder.rglob(RUN_FILE)):
-        if any(part.endswith(UNFINISHED_SUFFIX) for part in path.relative_to(folder).parts):
+        if any(part.endswith((UNFINISHED_SUFFIX, FAILED_SUFFIX)) for part in path.relative_to(folder).parts):
             continue
         try:
             entries.append(LedgerRun(path.parent, read_run(path)))

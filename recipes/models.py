@@ -6,7 +6,7 @@ from pathlib import Path
 
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError, EncError
-from encoder.model_folder import read_config, read_task, read_tokenizer, resolve_model
+from encoder.model_folder import is_exported, read_config, read_task, read_tokenizer, resolve_model
 from encoder.task import Task
 from encoder.tokenizer import Tokenizer
 from recipes.result import read_result
@@ -20,6 +20,11 @@ class FoundModel:
     folder: Path
     config: EncoderConfig
     task: Task
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether it is a graph, which runs as it is."""
+        return is_exported(self.folder)
 
     @property
     def max_tokens(self) -> int:
@@ -36,8 +41,8 @@ class FoundModel:
         return before.model.max_length if before else self.max_tokens
 
 
-def find_models(names: Sequence[str]) -> list[FoundModel]:
-    """The classifiers called ``names``: folders, built-in names, hub names.
+def find_models(names: Sequence[str], *, exported: bool = False) -> list[FoundModel]:
+    """The classifiers called ``names``: folders, built-in names, hub names; ``exported`` ones where welcome.
 
     Raises:
         CheckpointError: some are none, with a line for each.
@@ -46,7 +51,7 @@ def find_models(names: Sequence[str]) -> list[FoundModel]:
     problems: list[str] = []
     for name in names:
         try:
-            found.append(_find(name))
+            found.append(_find(name, exported))
         except EncError as error:
             problems.append(str(error))
     if problems:
@@ -54,10 +59,10 @@ def find_models(names: Sequence[str]) -> list[FoundModel]:
     return found
 
 
-def _find(name: str) -> FoundModel:
+def _find(name: str, exported: bool) -> FoundModel:
     if name.replace(",", "").isdigit() and not Path(name).is_dir():
         raise CheckpointError(f"{name}: no such folder; a list of numbers has commas and no blanks: 1,8,32")
-    folder = resolve_model(name)
+    folder = resolve_model(name, exported=exported)
     config, task = read_config(folder), read_task(folder)
     if task is None:
         raise no_classifier(name)

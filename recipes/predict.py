@@ -1,29 +1,35 @@
 """Label texts with a fine-tuned model, a chunk at a time: as many texts as you like in bounded memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from compress.deployed import warn_of_cpu
 from encoder.errors import ConfigError, DataError
+from encoder.rows import TokenizedRows
 from encoder.task import Task, in_words
 from recipes.observer import Observer, Silent
 from recipes.predict_config import PredictConfig
 from recipes.result import Encoded
-from recipes.scoring import choose_device, describe_cut, find_fine_tuned
-
-if TYPE_CHECKING:
-    from encoder.model import Classifier
-    from encoder.tokenizer import Tokenizer
+from recipes.scoring import (
+    EXPORTED_BATCH_ROWS,
+    FineTuned,
+    choose_device_of,
+    describe_cut,
+    find_fine_tuned,
+)
 
 CHUNK_ROWS = 512
 LINES_SUFFIX = ".txt"
 THRESHOLD = 0.5
 
 Row = tuple[str, str | None]
+# Rows to logits float32 [R, C].
+Compute = Callable[[TokenizedRows], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -62,13 +68,12 @@ def predict(
         ConfigError, DataError, CheckpointError: a wrong model or file before any prediction, a broken line
             when it is reached.
     """
-    from encoder.checkpoint import load_classifier
-
     observer = observer or Silent()
-    device = choose_device(config.device, config.threads)
-    found = find_fine_tuned(config.model, config.max_length)
-    folder, tokenizer, own_task = found.folder, found.tokenizer, found.task
-    max_length = found.max_length
+    found = find_fine_tuned(config.model, config.max_length, exported=True)
+    own_task = found.task
+    device = choose_device_of(found, config.device, config.threads)
+    for note in warn_of_cpu(found.export):
+        observer.note(note)
     if config.threshold is not None and own_task.kind != "multi_label":
         raise ConfigError(
             f"--threshold {config.threshold}: {config.model} is a {in_words(own_task.kind)} model; only of "
@@ -82,31 +87,43 @@ def predict(
     else:
         rows = _rows_of_file(config.input, pair, config, observer)
     threshold = THRESHOLD if config.threshold is None else config.threshold
-    model = load_classifier(folder).to(device)
-    task = model.task.model_copy(update={"pair": pair})
-    return Predictions(task, _predict_chunks(rows, model, tokenizer, max_length, device, threshold, observer))
+    compute = _open(found, device, config.threads)
+    task = own_task.model_copy(update={"pair": pair})
+    return Predictions(task, _predict_chunks(rows, found, compute, threshold, observer))
+
+
+def _open(found: FineTuned, device: str, threads: int | None) -> Compute:
+    """What computes the logits of rows; with an exported model without torch, and in this process: it is the
+    only one here, and to start another takes longer than most predictions."""
+    if found.export is not None:
+        from compress.process import default_threads
+        from compress.runtimes import open_runtime, run_in_batches
+
+        runtime = open_runtime(
+            found.export.runtime, found.folder, device=device, threads=default_threads(threads)
+        )
+        return lambda rows: run_in_batches(runtime, rows, EXPORTED_BATCH_ROWS)
+    from encoder.checkpoint import load_classifier
+    from encoder.prediction import predict_logits
+
+    model = load_classifier(found.folder).to(device)
+    return lambda rows: predict_logits(model, rows, device=device)
 
 
 def _predict_chunks(
-    rows: Iterator[Row],
-    model: "Classifier",
-    tokenizer: "Tokenizer",
-    max_length: int,
-    device: str,
-    threshold: float,
-    observer: Observer,
+    rows: Iterator[Row], found: FineTuned, compute: Compute, threshold: float, observer: Observer
 ) -> Iterator[list[Prediction]]:
     from encoder.metrics import activate
-    from encoder.prediction import predict_logits
 
+    task, max_length = found.task, found.max_length
     total = Encoded(rows=0, rows_cut=0, tokens=0, tokens_lost=0, tokens_unknown=0)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         pairs = [second for _, second in chunk if second is not None] or None
-        encoded, stats = tokenizer.encode([text for text, _ in chunk], pairs, max_length=max_length)
+        encoded, stats = found.tokenizer.encode([text for text, _ in chunk], pairs, max_length=max_length)
         total = Encoded(**{key: getattr(total, key) + getattr(stats, key) for key in Encoded.model_fields})
-        outputs = activate(model.task, predict_logits(model, encoded, device=device))
+        outputs = activate(task, compute(encoded))
         yield [
-            _prediction(model.task, row, output, threshold)
+            _prediction(task, row, output, threshold)
             for row, output in zip(chunk, outputs.tolist(), strict=True)
         ]
     if total.rows_cut:

@@ -23,6 +23,7 @@ from encoder.errors import CheckpointError, ConfigError
 from encoder.files import OutputFolder, write_atomic
 from encoder.task import Task, TaskKind
 from recipes.distill_result import DistillResult
+from recipes.export_result import ExportResult
 from recipes.freeze_verdict import Point, Verdict
 from recipes.pruning_result import PruningResult
 
@@ -195,6 +196,7 @@ class Result(Run):
     ``intervals`` are those of the main metric, by split; a split whose interval is not known is not in it.
     ``sweep``: of `enc freeze-sweep`, which makes the model of one of its points. ``pruning``: of a command
     that removes something from its parent. ``distillation``: of `enc distill`, whose parent is the teacher.
+    ``export``: of `enc export`.
     """
 
     model: ModelResult
@@ -209,6 +211,7 @@ class Result(Run):
     sweep: FreezeSweep | None = None
     pruning: PruningResult | None = None
     distillation: DistillResult | None = None
+    export: ExportResult | None = None
 
 
 def read_result(folder: Path) -> Result | None:
@@ -257,7 +260,7 @@ def hash_model(folder: Path) -> str:
     """SHA-256 over the names and bytes of the files that decide a model's output, in lower-case hex."""
     digest = hashlib.sha256()
     for path in model_files(folder):
-        if path.name == "config.json" or path.suffix in (".safetensors", ".bin"):
+        if path.name == "config.json" or path.suffix in (".safetensors", ".bin", ".onnx", ".data"):
             digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
             with path.open("rb") as file:
                 while block := file.read(1 << 20):

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from compress.deployed import Export, read_export
 from compress.machine import list_gpus, require_gpu, supports_bf16
 from compress.uncertainty import ScoreInterval, score_interval
+from encoder.config import EncoderConfig
+from encoder.errors import ConfigError
 from encoder.metrics import main_metric, score
-from encoder.model_folder import read_task, read_tokenizer, resolve_model
-from encoder.rows import TokenizedRows
+from encoder.model_folder import is_exported, read_config, read_task, read_tokenizer, resolve_model
+from encoder.rows import TokenizedRows, length_sorted_batches
 from encoder.task import Task
 from recipes.models import no_classifier
 from recipes.observer import Observer, counting
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from encoder.model import Classifier
     from encoder.tokenizer import Tokenizer
 
+# Rows that an exported model computes at once; it pads them to the longest.
+EXPORTED_BATCH_ROWS = 32
 # Beyond this share of unknown tokens the vocabulary is hardly one for these texts.
 MANY_UNKNOWN = 0.05
 
@@ -51,35 +56,43 @@ class Scored:
 class FineTuned:
     """A fine-tuned model's folder, looked at but not loaded; ``source`` is how it was called.
 
-    ``max_length`` is that of its fine-tuning.
+    ``max_length`` is that of its fine-tuning. ``export`` describes the graph of an exported model; it is
+    ``None`` for one in torch.
     """
 
     source: str
     folder: Path
+    config: EncoderConfig
     tokenizer: "Tokenizer"
     task: Task
     max_length: int
     result: Result | None
+    export: Export | None
 
 
-def find_fine_tuned(source: str, max_length: int | None) -> FineTuned:
+def find_fine_tuned(source: str, max_length: int | None, *, exported: bool = False) -> FineTuned:
     """The classifier at ``source``; ``max_length``, where it is given, replaces its own.
+
+    ``exported``: one that `enc export` wrote is welcome too.
 
     Raises:
         CheckpointError: no model there, or an encoder without a classifier.
     """
-    return look_at(source, resolve_model(source), max_length)
+    return look_at(source, resolve_model(source, exported=exported), max_length)
 
 
 def look_at(source: str, folder: Path, max_length: int | None = None) -> FineTuned:
     """As ``find_fine_tuned``, of a model whose ``folder`` is known."""
-    tokenizer = read_tokenizer(folder)
+    config, tokenizer = read_config(folder), read_tokenizer(folder)
     result = read_result(folder)
+    export = read_export(folder) if is_exported(folder) else None
     own = result.model.max_length if result else tokenizer.max_length
+    if export is not None:
+        own = export.max_length
     task = read_task(folder)
     if task is None:
         raise no_classifier(source)
-    return FineTuned(source, folder, tokenizer, task, max_length or own, result)
+    return FineTuned(source, folder, config, tokenizer, task, max_length or own, result, export)
 
 
 def tokenize(
@@ -126,6 +139,30 @@ def main_score(model: "Classifier", rows: TokenizedRows, *, device: str, observe
     logits = predict_logits(model, rows, device=device, on_rows=counting(len(rows), observer))
     assert rows.labels is not None
     return without_nan(score(model.task, logits, rows.labels))[main_metric(model.task)]
+
+
+def find_logits(
+    found: FineTuned, rows: TokenizedRows, *, device: str, threads: int | None, observer: Observer
+) -> NDArray[np.float32]:
+    """Logits [R, C] of the model ``found``; those of an exported one come from a process without torch."""
+    if found.export is not None:
+        from compress.process import default_threads
+        from compress.sessions import fresh_logits
+
+        return fresh_logits(
+            found.export.runtime,
+            found.folder,
+            rows,
+            length_sorted_batches(rows.lengths, EXPORTED_BATCH_ROWS),
+            device=device,
+            threads=default_threads(threads),
+            on_rows=counting(len(rows), observer),
+        )
+    from encoder.checkpoint import load_classifier
+    from encoder.prediction import predict_logits
+
+    model = load_classifier(found.folder).to(device)
+    return predict_logits(model, rows, device=device, on_rows=counting(len(rows), observer))
 
 
 def judge_logits(task: Task, logits: NDArray[np.float32], labels: NDArray[np.generic]) -> Scored:
@@ -182,6 +219,24 @@ def choose_device(wanted: Literal["auto", "cpu", "cuda"], threads: int | None) -
     if wanted == "cuda":
         require_gpu(otherwise="cpu or auto")
     return "cuda" if wanted != "cpu" and list_gpus() else "cpu"
+
+
+def choose_device_of(found: FineTuned, wanted: Literal["auto", "cpu", "cuda"], threads: int | None) -> str:
+    """As ``choose_device``, for the model ``found``; one that is exported is asked without loading torch.
+
+    Raises:
+        ConfigError: it cannot run there on this machine.
+    """
+    if found.export is None:
+        return choose_device(wanted, threads)
+    from compress.runtimes import why_unavailable
+
+    device: str = wanted
+    if wanted == "auto":
+        device = "cuda" if found.export.precision == "fp16" else "cpu"
+    if why := why_unavailable(found.export.runtime, device):
+        raise ConfigError(f"{found.source} cannot run on {device}: {why}")
+    return device
 
 
 def choose_precision(wanted: Literal["auto", "fp32", "bf16"], device: str) -> Literal["fp32", "bf16"]:

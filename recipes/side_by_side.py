@@ -31,11 +31,16 @@ def measure_in_turns(
     threads: int | None,
     observer: Observer,
 ) -> BothLatencies:
-    """How long the model in ``folder`` takes on ``rows``, and how long that in ``parent``."""
+    """How long the model in ``folder`` takes on ``rows``, and how long that in ``parent``.
+
+    Both run in torch, but for an exported one, which runs as it is, on the devices where it can.
+    """
     from compress.comparison import compare_latency
+    from compress.deployed import runtimes_of
     from compress.runtimes import why_unavailable
 
-    devices = [device for device in ("cpu", "cuda") if why_unavailable("torch-fp32", device) is None]
+    (runtime,) = runtimes_of(folder, ("torch-fp32",))
+    devices = [device for device in ("cpu", "cuda") if why_unavailable(runtime, device) is None]
     comparison = compare_latency(
         [parent, folder],
         make_latency_workload(rows),

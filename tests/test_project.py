@@ -81,7 +81,7 @@ def test_readme_has_a_line_for_every_module(package):
     modules = {path.name for path in (ROOT / package).glob("*.py")} - {"__init__.py"}
     section = tree.split(f"\n{package}/", 1)[1]
     section = re.split(r"\n[a-z]+/", section)[0]
-    assert set(re.findall(r"^  ([a-z_]+\.py) ", section, re.MULTILINE)) == modules
+    assert set(re.findall(r"^  ([a-z0-9_]+\.py) ", section, re.MULTILINE)) == modules
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_links_between_pages_lead_somewhere(page):
     "command",
     [
         *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs"),
-        *("prune_heads", "prune_neurons", "drop_layers", "distill"),
+        *("prune_heads", "prune_neurons", "drop_layers", "distill", "export"),
     ],
 )
 def test_every_command_has_its_recipe_its_test_and_its_page(command):

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from encoder.batches import Batch, batches_of_tokens, length_sorted_batches, shuffled_batches
+from encoder.batches import Batch, batches_of_tokens, shuffled_batches
 from encoder.blocks import lay_out
+from encoder.rows import length_sorted_batches
 
 
 def test_every_row_comes_once_an_epoch() -> None:

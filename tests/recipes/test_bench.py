@@ -122,7 +122,7 @@ def test_runtime_that_is_missing_takes_one_row_and_no_ratio():
     shape = make_latency().shape
     compared = [Compared(contestant=there[1], baseline=there[0], shape=shape, speedup=speedup)] * 2
     comparison = Comparison(measured=tuple(measured), compared=tuple(compared))
-    rows, ratios = number_models(comparison, 2, ("cpu", "cuda"), ("torch-fp32",), cases=2)
+    rows, ratios = number_models(comparison, ("cpu", "cuda"), [("torch-fp32",)] * 2, cases=2)
     assert [(row.model, row.latency.device) for row in rows] == [
         *[(0, "cpu")] * 2,
         *[(1, "cpu")] * 2,

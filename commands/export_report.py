@@ -1,0 +1,146 @@
+"""An export as tables: what was written, whether it gives the same answers, how good, fast and big it is."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from commands.bench_report import machine_facts
+from commands.progress import show_progress
+from commands.pruning_report import GATE_FAILED, both_times, say_speedup
+from commands.report import METRIC_TITLES, against_remarks
+from commands.tables import (
+    count,
+    duration,
+    facts_table,
+    interval,
+    make_table,
+    number,
+    open_console,
+    print_indented,
+    size,
+)
+from compress.latency import Latency
+from recipes.export_config import ExportConfig
+from recipes.export_result import ExportResult
+from recipes.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+def run_and_show(options: ExportConfig, *, as_json: bool) -> None:
+    """Export, show the result, and end with exit code 1 where the proof failed."""
+    from recipes.export import export as run
+
+    with show_progress() as progress:
+        result = run(options, progress)
+    assert result.export is not None
+    if as_json:
+        sys.stdout.write(result.to_json())
+    else:
+        show_export(result, open_console())
+    if result.export.failures:
+        sys.stdout.flush()
+        for sentence in result.export.failures:
+            sys.stderr.write(f"{sentence}.\n")
+        sys.stderr.write(f"Nothing is in {options.output}; what failed is in {result.output}.\n")
+        raise typer.Exit(GATE_FAILED)
+
+
+def show_export(result: Result, console: "Console") -> None:
+    """The whole of a finished export."""
+    export = result.export
+    assert export is not None
+    console.print()
+    console.print(_before_and_after(result, export))
+    for line in _remarks(result, export):
+        print_indented(console, line)
+    console.print()
+    console.print(facts_table(_facts(result, export)))
+    if not export.failures and export.format == "onnx":
+        folder = shlex.quote(str(result.output))
+        text = '"first text" "second text"' if result.model.pair else '"some text"'
+        console.print(f"\nTry it: enc predict {folder} {text}", markup=False, soft_wrap=True)
+
+
+def _before_and_after(result: Result, export: ExportResult) -> "Table":
+    """Scores, sizes and times, each before and after."""
+    table = make_table("", "before", "after", "", title="")
+    table.columns[-1].justify = "left"
+    metric = result.main_metric
+    title = METRIC_TITLES.get(metric, metric)
+    for split, scores in result.scores.items():
+        before, after = export.before[split].get(metric), scores.get(metric)
+        change = "" if before is None or after is None else f"{(after - before) * 100:+.2f} points"
+        table.add_row(f"{title}, {split}", number(before), number(after), change)
+        if split in result.intervals:
+            table.add_row("  95% interval", "", interval(result.intervals[split]), "")
+    for split, one in export.parity.items():
+        difference = "not finite" if one.max_difference is None else f"{one.max_difference:.1e}"
+        allowed = "" if export.tolerance is None else f"at most {export.tolerance:g} is allowed"
+        table.add_row(f"difference of logits, {split}", "", difference, allowed)
+        if one.agreement is not None:
+            table.add_row("  rows with the same labels", "", f"{one.agreement:.2%}", "")
+    if result.size is not None:
+        before_bytes, after_bytes = export.size_before.bytes_on_disk, result.size.bytes_on_disk
+        change = f"{after_bytes / before_bytes - 1:+.1%}"
+        table.add_row("on disk", size(before_bytes), size(after_bytes), change)
+    for speedup in export.speedups:
+        name = f"{speedup.device}, batch {speedup.shape.batch_size}, p50"
+        times = both_times(export.latency_before, result.latency, speedup)
+        table.add_row(name, *times, say_speedup(speedup))
+    return table
+
+
+def _remarks(result: Result, export: ExportResult) -> Iterator[str]:
+    (split, parity), *_ = export.parity.items()
+    yield (
+        f"Compared on {parity.rows:,} {split} rows in batches of {export.batch_size} ({parity.padding:.0%} "
+        "padding), by a process that had loaded the folder only."
+    )
+    if result.against is not None:
+        yield from against_remarks(result.against)
+    if export.precision == "int8":
+        yield from _int8_remarks(export)
+    yield from (f"Failed: {sentence}." for sentence in export.failures)
+
+
+def _int8_remarks(export: ExportResult) -> Iterator[str]:
+    """What was tried, and what stayed in float."""
+    for trial in export.trials if export.ranking else ():
+        fall = "not defined" if trial.drop is None else f"{-trial.drop * 100:+.2f} points"
+        yield f"Tried: {trial.kept_in_float} of {len(export.ranking)} parts in float: {fall}."
+    if not export.kept_in_float:
+        yield "All linear layers are in 8 bits; none had to stay in float."
+        return
+    effects = {one.part: one.effect for one in export.ranking}
+    parts = (f"{short_name(part)} ({effects[part]:.2g})" for part in export.kept_in_float)
+    yield f"In float, because 8 bits in them alone change logits most (by as much): {', '.join(parts)}."
+    if len(export.kept_in_float) == len(export.ranking):
+        yield "Nothing is in 8 bits any more: not worth it; export in fp32."
+
+
+def short_name(part: str) -> str:
+    """``layer 3 attention`` of ``encoder.layers.3.attention``."""
+    return part.removeprefix("encoder.").replace("layers.", "layer ").replace(".", " ").replace("_", "-")
+
+
+def _facts(result: Result, export: ExportResult) -> Iterator[tuple[str, str]]:
+    layers = count(result.model.num_hidden_layers, "layer")
+    source = "" if result.parent is None else result.parent.source
+    yield "model", f"{source}: {result.model.family}, {layers}, hidden size {result.model.hidden_size}"
+    if export.format == "onnx":
+        yield "graph", f"{export.form}, {export.precision}, opset {export.opset}"
+        yield "takes", f"{', '.join(export.inputs)}; its logits go through {export.activation}"
+    if export.fused:
+        counts = ", ".join(f"{amount} × {name}" for name, amount in export.fused.items())
+        yield "fused", f"{counts}; as many as its layers call for"
+    devices = {one.device: one.device_name for one in result.latency if isinstance(one, Latency)}
+    threads = next((one.threads for one in result.latency if isinstance(one, Latency)), None)
+    yield from machine_facts(result.machine, devices, threads)
+    yield "whole run", duration(result.seconds)
+    yield "failed, kept in" if export.failures else "saved in", str(result.output)

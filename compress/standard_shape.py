@@ -1,0 +1,88 @@
+"""Heads and neurons that were removed, put back as zeros: the shape that other libraries can express.
+
+A head without weights mixes nothing into the residual stream, and neither does a neuron, so the logits stay
+what they are; so does the arithmetic of the unpruned shape, which is why only an export does this.
+"""
+
+import torch
+from torch import Tensor
+
+from encoder import huggingface
+from encoder.config import EncoderConfig, LayerShape
+from encoder.errors import ExportError
+from encoder.model import Classifier
+
+
+def why_not_standard(config: EncoderConfig) -> str | None:
+    """Why this shape has no standard form, even with zeros for what was removed; ``None`` if it has."""
+    if config.family not in huggingface.FAMILIES:
+        return f"its family {config.family!r} is enc's own"
+    if config.norm != "post":
+        return f"its layers normalise before and not after, which no {config.family} model does"
+    size, *others = sorted({shape.head_size for shape in config.layers})
+    if others or config.hidden_size % size:
+        found = ", ".join(map(str, (size, *others)))
+        return f"heads of size {found} do not divide its hidden size {config.hidden_size} evenly"
+    highest = max((head for shape in config.layers for head in shape.heads), default=0)
+    if highest >= config.hidden_size // size:
+        return f"it has a head number {highest}, more than its hidden size {config.hidden_size} holds"
+    return None
+
+
+def standard_config(config: EncoderConfig) -> EncoderConfig:
+    """The shape with all heads in each layer, and as many neurons as the widest layer has.
+
+    Raises:
+        ExportError: there is none.
+    """
+    if why := why_not_standard(config):
+        raise ExportError(f"the model has no standard form: {why}; write it as ONNX (--format onnx)")
+    head_size = config.layers[0].head_size
+    shape = LayerShape(
+        heads=tuple(range(config.hidden_size // head_size)),
+        head_size=head_size,
+        intermediate_size=max(1, *(layer.intermediate_size for layer in config.layers)),
+    )
+    # A sinusoidal table is saved with the other weights, and used like one that was learned.
+    layers = (shape,) * config.num_hidden_layers
+    return config.model_copy(update={"layers": layers, "position_embedding": "learned"})
+
+
+def with_zeros(model: Classifier) -> Classifier:
+    """A new classifier of the standard shape with the logits of ``model``.
+
+    Raises:
+        ExportError: there is no such shape.
+    """
+    config = standard_config(model.config)
+    state = dict(model.state_dict())
+    for number, (shape, full) in enumerate(zip(model.config.layers, config.layers, strict=True)):
+        _spread_heads_(state, f"encoder.layers.{number}.attention", shape, full)
+        _spread_neurons_(state, f"encoder.layers.{number}.feed_forward", full.intermediate_size)
+    made = Classifier(config, model.task).to(next(model.parameters()).device)
+    made.load_state_dict(state)
+    return made.train(model.training)
+
+
+def _spread_heads_(state: dict[str, Tensor], name: str, shape: LayerShape, full: LayerShape) -> None:
+    """Each head to the place of its original number."""
+    H, K = shape.num_attention_heads, shape.head_size
+    places = torch.tensor(shape.heads, dtype=torch.int64, device=state[f"{name}.output.bias"].device)
+    for kind in ("weight", "bias"):
+        rows = state[f"{name}.qkv.{kind}"]
+        rows = rows.reshape(3, H, K, *rows.shape[1:])  # [3, H, K, …]
+        spread = rows.new_zeros(3, full.num_attention_heads, *rows.shape[2:])
+        state[f"{name}.qkv.{kind}"] = spread.index_copy(1, places, rows).flatten(0, 2)
+    weight = state[f"{name}.output.weight"]
+    columns = weight.reshape(len(weight), H, K)  # [D, H, K]
+    spread = weight.new_zeros(len(weight), full.num_attention_heads, K)
+    state[f"{name}.output.weight"] = spread.index_copy(1, places, columns).flatten(1)
+
+
+def _spread_neurons_(state: dict[str, Tensor], name: str, neurons: int) -> None:
+    """``neurons`` [F] in all, those that are there first."""
+    missing = neurons - len(state[f"{name}.intermediate.bias"])
+    pad = torch.nn.functional.pad
+    state[f"{name}.intermediate.bias"] = pad(state[f"{name}.intermediate.bias"], (0, missing))
+    state[f"{name}.intermediate.weight"] = pad(state[f"{name}.intermediate.weight"], (0, 0, 0, missing))
+    state[f"{name}.output.weight"] = pad(state[f"{name}.output.weight"], (0, missing))
