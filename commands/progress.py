@@ -55,6 +55,22 @@ def say_if_not_kept(output: str | None) -> None:
         sys.stderr.write("\nNot kept. With --output DIR it is, as DIR/run.json, and enc runs lists it.\n")
 
 
+class Pace:
+    """How fast a stage goes, from when it was first heard of; what was done before does not count."""
+
+    def __init__(self) -> None:
+        self._start: tuple[float, int] | None = None
+
+    def describe(self, done: int, total: int, unit: str) -> str:
+        """``930 rows/s · 42 s left``; empty without a ``unit`` and until there is something to tell."""
+        if self._start is None:
+            self._start = time.monotonic(), done
+        seconds, made = time.monotonic() - self._start[0], done - self._start[1]
+        if not unit or not made or seconds <= 0:
+            return ""
+        return f"{made / seconds:,.0f} {unit}/s · {duration((total - done) * seconds / made)} left"
+
+
 class PlainProgress:
     """Lines, for a file or a log: stages, notes, and now and then how far it is."""
 
@@ -62,6 +78,7 @@ class PlainProgress:
         self._console = console
         self._last_time = time.monotonic()
         self._last_share = 0.0
+        self._pace = Pace()
 
     def __enter__(self) -> "PlainProgress":
         return self
@@ -74,6 +91,7 @@ class PlainProgress:
     def stage(self, name: str) -> None:
         """A line."""
         self._last_time, self._last_share = time.monotonic(), 0.0
+        self._pace = Pace()
         self._write(name)
 
     def note(self, text: str) -> None:
@@ -84,10 +102,11 @@ class PlainProgress:
         """Tables of what was read."""
         show_data(report, self._console)
 
-    def working(self, done: int, total: int) -> None:
+    def working(self, done: int, total: int, unit: str = "") -> None:
         """A line at times: after ten seconds and a tenth of the work."""
+        rate = self._pace.describe(done, total, unit)
         if self._is_time(done / total):
-            self._write(f"  {done:,} of {total:,}")
+            self._write(f"  {done:,} of {total:,}{f' · {rate}' if rate else ''}")
 
     def training(self, progress: "TrainingProgress") -> None:
         """A line at times, and one after each epoch."""
@@ -115,6 +134,7 @@ class TerminalProgress:
         self._console = console
         self._bar: Progress | None = None
         self._task: TaskID | None = None
+        self._pace = Pace()
 
     def __enter__(self) -> "TerminalProgress":
         return self
@@ -127,6 +147,7 @@ class TerminalProgress:
     def stage(self, name: str) -> None:
         """A bold line; the bar of the stage before goes away."""
         self._end_bar()
+        self._pace = Pace()
         self._console.print(name, style="bold", markup=False)
 
     def note(self, text: str) -> None:
@@ -137,9 +158,9 @@ class TerminalProgress:
         """Tables of what was read."""
         show_data(report, self._console)
 
-    def working(self, done: int, total: int) -> None:
+    def working(self, done: int, total: int, unit: str = "") -> None:
         """The bar moves."""
-        self._move(done, total, "")
+        self._move(done, total, self._pace.describe(done, total, unit))
 
     def training(self, progress: "TrainingProgress") -> None:
         """The bar moves, with loss, speed and the time that is left; a line stays after each epoch."""

@@ -8,9 +8,11 @@ The encoder: ``config`` (its shape, layer by layer), ``embeddings``, ``attention
 
 The data: ``data`` (``read_data``: a source → splits, task, report), on top of ``sources``, ``reading`` and
 ``delimited`` (files), ``columns``, ``cells``, ``labels`` and ``label_names``, ``splits``, ``data_report``;
-``texts`` (without labels, for prediction); ``task`` and ``rows`` (what training sees of it all).
+``texts`` and ``text_stream`` (without labels, for prediction); ``task`` and ``rows`` (what training sees of
+it all).
 
-Training: ``training``, ``training_state`` (resuming), ``optimizer``, ``losses``, ``objective``,
-``freezing``, ``frozen_prefix`` and ``activations`` (what is frozen is computed once),
-``compact_vocabulary``; then ``prediction`` and ``metrics``. What can go wrong is in ``errors``.
+Training: ``training``, ``training_state`` (resuming), ``optimizer``, ``losses``, ``objective``, ``freezing``,
+``frozen_prefix`` and ``activations`` (what is frozen is computed once), ``compact_vocabulary``; then
+``prediction`` and ``metrics``; ``embedding`` (texts as vectors: ``vector_choice`` says of which layers,
+``pooling`` makes one of many, ``vector_file`` keeps them). What can go wrong is in ``errors``.
 """

@@ -14,7 +14,7 @@ from encoder import huggingface
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError
 from encoder.files import write_atomic, write_json
-from encoder.model import Classifier, initialise_
+from encoder.model import Classifier, Encoder, initialise_
 from encoder.model_folder import (
     CONFIG_FILE,
     INDEX_FILE,
@@ -105,6 +105,13 @@ def load_classifier(folder: Path, *, task: Task | None = None, seed: int = 0) ->
             for parameter in model.classifier.output.parameters():  # a row for each label
                 parameter.copy_(parameter[order])
     return model.eval()
+
+
+def load_encoder(folder: Path) -> Encoder:
+    """The encoder in ``folder``, whether it has a classifier on it or not; else as ``load_classifier``."""
+    # Without one of its own any will do: it is drawn and left behind.
+    task = read_task(folder) or Task(kind="regression")
+    return load_classifier(folder, task=task).encoder
 
 
 def _fill_(

@@ -44,7 +44,8 @@ class OutputFolder:
 
     All work happens in ``work``, a sibling named ``NAME.unfinished``, which ``finish`` renames. A killed run
     leaves that sibling, which ``resume`` takes up again; ``None`` for a command that cannot. What turns out
-    not to be good enough for its name ends as ``failed``, a sibling named ``NAME.failed``.
+    not to be good enough for its name ends as ``failed``, a sibling named ``NAME.failed``. A single file that
+    takes long to make is made in the same way, by ``check_file`` and ``finish_file``.
     """
 
     def __init__(self, path: Path, *, overwrite: bool = False, resume: bool | None = None) -> None:
@@ -67,6 +68,9 @@ class OutputFolder:
                 f"--output {self.path}: the folder exists and is not empty; "
                 "choose another name, or --overwrite to replace it when the new run is finished"
             )
+        self._check_place()
+
+    def _check_place(self) -> None:
         if self.work.exists() and not (self.overwrite or self.resume):
             raise ConfigError(
                 f"--output {self.path}: an interrupted run is in {self.work}; "
@@ -90,6 +94,19 @@ class OutputFolder:
                 f"--output {self.path}: needs about {size_bytes / 1e6:,.1f} MB, and {free / 1e6:,.1f} MB are "
                 "free on that disk; make room, or choose a folder on another one"
             )
+
+    def check_file(self) -> None:
+        """As ``check``, where ``path`` is to be a file: ``finish_file`` will move it there."""
+        if self.overwrite and self.resume:
+            raise ConfigError("--overwrite and --resume exclude each other: start again, or continue?")
+        if self.path.is_dir():
+            raise ConfigError(f"--output {self.path}: a folder of that name exists; choose another name")
+        if self.path.exists() and not (self.overwrite or (self.resume and self.work.exists())):
+            raise ConfigError(
+                f"--output {self.path}: the file exists; choose another name, or --overwrite to replace it "
+                "when the new one is finished"
+            )
+        self._check_place()
 
     def open(self) -> Path:
         """Create ``work`` (emptied unless resuming) and return it."""
@@ -125,3 +142,8 @@ class OutputFolder:
             shutil.rmtree(old)
         else:
             self.work.rename(self.path)
+
+    def finish_file(self, whole: Path) -> None:
+        """Give the file ``whole``, which is in ``work``, the name ``path``; nothing else stays."""
+        whole.replace(self.path)
+        shutil.rmtree(self.work)

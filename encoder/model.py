@@ -1,5 +1,6 @@
 """The encoder and the classifier on top of it, put together from their bricks."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +73,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
+        self.config = config
         self.embeddings = Embeddings(config)
         self.layers = nn.ModuleList(EncoderLayer(config, shape) for shape in config.layers)
         self.engine = ALL_ON
@@ -93,19 +95,34 @@ class Encoder(nn.Module):
         A batch that holds what the bottom layers computed goes on from there, and has the hidden states and
         attentions of the other layers only.
         """
-        packing = batch.packing
-        x = self.embed(batch)  # [N, D]
-        hidden_states, attentions = [x], []
-        for layer in self._layers_left(batch):
-            x, weights = layer(x, packing, need_weights=output_attentions)
+        hidden_states, attentions = [], []
+        for x, weights in self._steps(batch, need_weights=output_attentions):
+            last = x
             if output_hidden_states:
                 hidden_states.append(x)
-            if output_attentions:
+            if weights is not None:
                 attentions.append(weights)
-        if self.final_norm is not None:
+        return EncoderOutput(last, tuple(hidden_states), tuple(attentions))
+
+    def states(self, batch: Batch) -> Iterator[Tensor]:
+        """The hidden states one by one, each [N, D], the embeddings first.
+
+        A layer is computed when its state is asked for, so who stops early has not paid for the others.
+        """
+        return (x for x, _ in self._steps(batch, need_weights=False))
+
+    def _steps(self, batch: Batch, *, need_weights: bool) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """The embeddings, then what each layer made: the state and, if asked for, the attention weights."""
+        x = self.embed(batch)  # [N, D]
+        layers = self._layers_left(batch)
+        if not layers and self.final_norm is not None:
             x = self.final_norm(x)
-            hidden_states[-1] = x
-        return EncoderOutput(x, tuple(hidden_states) if output_hidden_states else (), tuple(attentions))
+        yield x, None
+        for layer in layers:
+            x, weights = layer(x, batch.packing, need_weights=need_weights)
+            if layer is layers[-1] and self.final_norm is not None:
+                x = self.final_norm(x)
+            yield x, weights
 
     def first(self, batch: Batch) -> Tensor:
         """The last hidden state of each row's first token, [B, D]; zeros for a row without tokens.

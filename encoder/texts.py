@@ -26,10 +26,31 @@ def read_texts(
     text_pair_column: str | None = None,
     encoding: str | None = None,
 ) -> TextRows:
+    """As ``read_text_table``. Empty texts stay, and a note counts them."""
+    table, texts, pairs = read_text_table(
+        path, pair=pair, text_column=text_column, text_pair_column=text_pair_column, encoding=encoding
+    )
+    empty = [row for row, text in enumerate(texts) if not text.strip()]
+    notes = table.notes
+    if empty:
+        notes += (
+            f"{table.name}: {len(empty)} of {len(texts)} texts are empty (first: {table.where(empty[0])})",
+        )
+    return TextRows(texts, pairs, notes)
+
+
+def read_text_table(
+    path: Path,
+    *,
+    pair: bool,
+    text_column: str | None = None,
+    text_pair_column: str | None = None,
+    encoding: str | None = None,
+) -> tuple[Table, list[str], list[str] | None]:
     """The texts in a .txt file (one a line), or in the text columns of a CSV, TSV, JSONL or Parquet file.
 
-    ``pair``: whether the model takes pairs, which a .txt file cannot hold. Empty texts stay, and a note
-    counts them. Raises ``DataError`` with all that is wrong with the file.
+    ``pair``: whether the model takes pairs, which a .txt file cannot hold. Raises ``DataError`` with all that
+    is wrong with the file.
     """
     problems: list[str] = []
     if path.is_dir():
@@ -54,13 +75,7 @@ def read_texts(
     pairs = None if columns.text_pair is None else read_text_cells(table, columns.text_pair, problems)
     if problems:
         raise DataError.from_problems(problems)
-    empty = [row for row, text in enumerate(texts) if not text.strip()]
-    notes = table.notes
-    if empty:
-        notes += (
-            f"{table.name}: {len(empty)} of {len(texts)} texts are empty (first: {table.where(empty[0])})",
-        )
-    return TextRows(texts, pairs, notes)
+    return table, texts, pairs
 
 
 def _read_lines(path: Path, encoding: str | None, problems: list[str]) -> Table | None:

@@ -20,8 +20,8 @@ class Observer(Protocol):
     def data(self, report: "DataReport") -> None:
         """The data has been read; this is what was found."""
 
-    def working(self, done: int, total: int) -> None:
-        """``done`` of ``total`` units of the present stage are done."""
+    def working(self, done: int, total: int, unit: str = "") -> None:
+        """``done`` of ``total`` units of the present stage are done; with ``unit`` its name, as in "rows"."""
 
     def training(self, progress: "TrainingProgress") -> None:
         """A training step is done."""
@@ -51,7 +51,7 @@ class Silent:
     def data(self, report: "DataReport") -> None:
         """Ignore."""
 
-    def working(self, done: int, total: int) -> None:
+    def working(self, done: int, total: int, unit: str = "") -> None:
         """Ignore."""
 
     def training(self, progress: "TrainingProgress") -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -80,23 +81,34 @@ def claim(
         **config.model_dump(mode="json", exclude={*FREE_TO_CHANGE, *free}),
     }
     training = folder.work / TRAINING_FOLDER
-    if config.resume and (training / STARTED_FILE).exists():
-        before = json.loads((training / STARTED_FILE).read_bytes())
-        changed = [
-            f"  {name}: {_short(before.get(name))} then, {_short(value)} now"
-            for name, value in this.items()
-            if before.get(name) != value
-        ]
-        if changed:
-            raise ConfigError.from_problems(
-                changed,
-                title=f"{folder.work} was started with other options; --resume continues a run as it was, "
-                "--overwrite starts again:",
-            )
+    if config.resume:
+        check_unchanged(training / STARTED_FILE, this, folder.work)
     folder.open()
     training.mkdir(exist_ok=True)
     write_json(training / STARTED_FILE, this)
     return training
+
+
+def check_unchanged(started: Path, this: Mapping[str, Any], work: Path) -> None:
+    """Refuse to continue what is in ``work`` if ``started`` says that it was begun otherwise than ``this``.
+
+    Raises:
+        ConfigError: with all that differs.
+    """
+    if not started.exists():
+        return
+    before = json.loads(started.read_bytes())
+    changed = [
+        f"  {name}: {_short(before.get(name))} then, {_short(value)} now"
+        for name, value in this.items()
+        if before.get(name) != value
+    ]
+    if changed:
+        raise ConfigError.from_problems(
+            changed,
+            title=f"{work} was started with other options; --resume continues a run as it was, "
+            "--overwrite starts again:",
+        )
 
 
 def finish(folder: OutputFolder) -> None:

@@ -29,7 +29,17 @@ def enc(*arguments, script=MAIN, **options):
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["finetune"], ["freeze-sweep"], ["evaluate"], ["predict"], ["bench"], ["profile"], ["runs"]],
+    [
+        [],
+        ["finetune"],
+        ["freeze-sweep"],
+        ["evaluate"],
+        ["predict"],
+        ["bench"],
+        ["profile"],
+        ["runs"],
+        ["embed"],
+    ],
 )
 def test_help_leaves_torch_alone_and_has_no_cut_words(command):
     done = enc(*command, "--help", script=SPY)

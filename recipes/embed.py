@@ -1,0 +1,205 @@
+"""Texts as vectors in a file, as many as there are: an `EmbedConfig` in, an `EmbedResult` out."""
+
+import hashlib
+import time
+from pathlib import Path
+
+from compress.machine import describe_machine
+from compress.memory import peak_memory_bytes
+from encoder.files import OutputFolder, write_json
+from encoder.rows import TokenizedRows
+from encoder.text_stream import TextStream, stream_texts
+from encoder.vector_choice import Choice, choose
+from encoder.vector_file import UnfinishedVectors
+from recipes.embed_config import EmbedConfig
+from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
+from recipes.observer import Observer, Recorder, Silent
+from recipes.result import Encoded, Run, describe_parent, now
+from recipes.resuming import STARTED_FILE, check_unchanged
+from recipes.scoring import choose_device, describe_cut
+
+# Texts that are read, tokenized and written at a time: enough to sort by length, a few megabytes of vectors.
+PIECE_ROWS = 4096
+VECTORS_FILE = "vectors.npy"
+# Options that change no vector. The model and the texts are compared by their content.
+FREE_TO_CHANGE = {"model", "input", "output", "compare", "device", "threads", "overwrite", "resume"}
+
+
+class EmbedResult(Run):
+    """One run of `enc embed`. ``rows_per_s`` and ``encoded`` are of the rows of this run.
+
+    ``resumed_from_row`` rows were there already, from a run that was interrupted.
+    """
+
+    encoder: EncoderResult
+    input: str
+    rows: int
+    dimension: int
+    pooling: str
+    layers: str
+    normalized: bool
+    prefix: str
+    encoded: Encoded
+    precision: str
+    device: str
+    threads: int
+    resumed_from_row: int | None
+    rows_per_s: float | None
+    peak_memory_bytes: int | None
+
+
+def embed(config: EmbedConfig, observer: Observer | None = None) -> EmbedResult:
+    """The vectors of the texts in ``config.input``, in their order, in the file ``config.output``.
+
+    Memory is bounded: of the texts and their vectors only a piece is held (see ``stream_texts``).
+
+    Raises:
+        ConfigError, DataError, CheckpointError: before anything is computed; a broken line when it is
+            reached.
+        EncError: the disk is full.
+    """
+    assert config.input is not None
+    assert config.output is not None
+    started = time.perf_counter()
+    output = OutputFolder(config.output, overwrite=config.overwrite, resume=config.resume)
+    output.check_file()
+    recorder = Recorder(observer or Silent())
+    recorder.stage(f"Looking at {config.model}")
+    found = find_encoder(config.model, config.max_length)
+    choice = choose(config.layers, config.pooling, found.config.num_hidden_layers)
+    device = choose_device(config.device, config.threads)
+    recorder.stage(f"Reading {config.input}")
+    texts = stream_texts(config.input, text_column=config.text_column, encoding=config.encoding)
+    for note in texts.notes:
+        recorder.note(note)
+    encoder = describe_encoder(found)
+    _claim(output, config, encoder)
+    with UnfinishedVectors(output.work / VECTORS_FILE, found.config.hidden_size) as vectors:
+        before = vectors.rows
+        if before:
+            recorder.note(f"{before:,} of {texts.num_rows:,} texts were embedded before.")
+        embedding = _Embedding(config, found, choice, device, recorder)
+        embedding.run(texts, vectors)
+        result = embedding.describe(encoder, vectors, before, time.perf_counter() - started)
+        if config.output.suffix.lower() == ".npy":
+            whole = vectors.finish_npy()
+        else:
+            recorder.stage(f"Writing {config.output}")
+            about = result.model_dump(mode="json", include={*_ABOUT}) | {"encoder": encoder.model_dump()}
+            whole = vectors.finish_parquet(texts.pieces(PIECE_ROWS, 0), about)
+    output.finish_file(whole)
+    return result
+
+
+# What a .parquet file says of its vectors.
+_ABOUT = ("pooling", "layers", "normalized", "prefix", "precision")
+
+
+class _Embedding:
+    """The embedding of a file while it goes on; counts what was cut and how long it took."""
+
+    def __init__(
+        self, config: EmbedConfig, found: FoundEncoder, choice: Choice, device: str, recorder: Recorder
+    ) -> None:
+        self.config, self.found, self.choice = config, found, choice
+        self.device, self.recorder = device, recorder
+        self.encoded = Encoded(rows=0, rows_cut=0, tokens=0, tokens_lost=0, tokens_unknown=0)
+        self.seconds = 0.0
+        self.empty = 0
+
+    def run(self, texts: TextStream, vectors: UnfinishedVectors) -> None:
+        """Embed the texts that are not among ``vectors`` yet, and append them."""
+        from encoder.checkpoint import load_encoder
+        from encoder.embedding import embed_rows, normalize
+
+        encoder = load_encoder(self.found.folder).to(self.device)
+        self.recorder.stage(f"Embedding {texts.num_rows:,} texts")
+        started = time.perf_counter()
+        self.recorder.working(vectors.rows, texts.num_rows, "rows")
+        for piece in texts.pieces(PIECE_ROWS, vectors.rows):
+            rows = self._tokenize(piece)
+            done = vectors.rows
+
+            def count(more: int) -> None:
+                nonlocal done
+                done += more
+                self.recorder.working(done, texts.num_rows, "rows")
+
+            (made,) = embed_rows(
+                encoder,
+                rows,
+                [self.choice],
+                precision=self.config.precision,
+                device=self.device,
+                on_rows=count,
+            )
+            vectors.append(normalize(made) if self.config.normalize else made)
+        self.seconds = time.perf_counter() - started
+        if self.empty:
+            self.recorder.note(
+                f"{self.empty:,} of the texts given are empty; they have the vector of no text."
+            )
+        if self.encoded.rows_cut:
+            self.recorder.note(describe_cut({"given": self.encoded}, self.found.max_length))
+
+    def _tokenize(self, texts: list[str]) -> TokenizedRows:
+        self.empty += sum(not text.strip() for text in texts)
+        prefixed = [self.config.prefix + text for text in texts] if self.config.prefix else texts
+        rows, stats = self.found.tokenizer.encode(prefixed, max_length=self.found.max_length)
+        self.encoded = Encoded(
+            **{key: getattr(self.encoded, key) + getattr(stats, key) for key in Encoded.model_fields}
+        )
+        return rows
+
+    def describe(
+        self, encoder: EncoderResult, vectors: UnfinishedVectors, before: int, seconds: float
+    ) -> EmbedResult:
+        """What was done, in ``seconds`` in all."""
+        import torch
+
+        config, made = self.config, vectors.rows - before
+        return EmbedResult(
+            command="embed",
+            created=now(),
+            seconds=seconds,
+            output=str(config.output),
+            config=config.model_dump(mode="json"),
+            seed=None,
+            machine=describe_machine(),
+            parent=describe_parent(config.model, self.found.folder),
+            notes=tuple(self.recorder.notes),
+            encoder=encoder,
+            input=str(config.input),
+            rows=vectors.rows,
+            dimension=vectors.width,
+            pooling=config.pooling,
+            layers=config.layers,
+            normalized=config.normalize,
+            prefix=config.prefix,
+            encoded=self.encoded,
+            precision=config.precision,
+            device=self.device,
+            threads=torch.get_num_threads(),
+            resumed_from_row=before if config.resume and before else None,
+            rows_per_s=made / self.seconds if made and self.seconds else None,
+            peak_memory_bytes=peak_memory_bytes(),
+        )
+
+
+def _claim(output: OutputFolder, config: EmbedConfig, encoder: EncoderResult) -> None:
+    """Make the folder for unfinished work; one that is there must be of the same texts and options."""
+    assert config.input is not None
+    this = {
+        "model": encoder.sha256,
+        "input": _hash_file(config.input),
+        "max_length": encoder.max_length,
+        **config.model_dump(mode="json", exclude={*FREE_TO_CHANGE, "max_length"}),
+    }
+    if config.resume:
+        check_unchanged(output.work / STARTED_FILE, this, output.work)
+    write_json(output.open() / STARTED_FILE, this)
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

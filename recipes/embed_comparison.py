@@ -1,0 +1,224 @@
+"""Which layer and which pooling make the best vectors: an `EmbedConfig` in, an `EmbedComparison` out."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compress.machine import describe_machine
+from compress.uncertainty import ScoreDifference, score_difference
+from encoder.errors import DataError
+from encoder.task import Task
+from encoder.vector_choice import POOLINGS, Choice, Pooling, choose
+from recipes.embed_config import EmbedConfig
+from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
+from recipes.observer import Observer, Recorder, Silent
+from recipes.result import Encoded, Part, Run, describe_parent, now, without_nan
+from recipes.scoring import choose_device, describe_cut
+
+if TYPE_CHECKING:
+    from encoder.data import TaskData
+    from encoder.model import Encoder
+
+METRIC = "spearman"
+SIMILARITY = Task(kind="regression", pair=True)
+# Means of several layers that are tried beside every single one.
+MEANS = ("-2:", "-4:", "1:")
+# Of the splits that are there, the first is chosen on, and the first of the others is what is told of it.
+CHOSEN_ON = ("validation", "train", "test")
+TOLD_ON = ("test", "validation")
+
+
+class ComparedChoice(Part):
+    """Vectors of some layers (as `--layers` takes them), pooled in one way; ``score`` is Spearman's."""
+
+    layers: str
+    pooling: Pooling
+    score: float | None
+
+
+class EmbedComparison(Run):
+    """One run of `enc embed --compare`. Scores are Spearman's correlation of cosines with the labels.
+
+    ``choices`` are scored on ``split``, and ``best`` is the best there; ``usual`` is the mean of the last
+    layer. ``held_out`` are the scores of these two on ``held_out_split``, which nothing was chosen on, and
+    ``difference`` is best less usual there; they are ``None`` where there is no other split.
+    """
+
+    encoder: EncoderResult
+    data: str
+    prefix: str
+    split: str
+    rows: int
+    choices: tuple[ComparedChoice, ...]
+    best: ComparedChoice
+    usual: ComparedChoice
+    held_out_split: str | None
+    held_out_rows: int | None
+    held_out_best: float | None
+    held_out_usual: float | None
+    difference: ScoreDifference | None
+    verdict: str
+
+
+def compare_choices(config: EmbedConfig, observer: Observer | None = None) -> EmbedComparison:
+    """The score of each layer and pooling on the pairs of ``config.compare``.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: before anything is computed.
+    """
+    from encoder.checkpoint import load_encoder
+
+    assert config.compare is not None
+    started = time.perf_counter()
+    recorder = Recorder(observer or Silent())
+    recorder.stage(f"Looking at {config.model}")
+    found = find_encoder(config.model, config.max_length)
+    device = choose_device(config.device, config.threads)
+    data = _read(config, recorder)
+    split = next(name for name in CHOSEN_ON if name in data.splits)
+    told = next((name for name in TOLD_ON if name in data.splits and name != split), None)
+
+    choices = all_choices(found.config.num_hidden_layers)
+    encoder = load_encoder(found.folder).to(device)
+    cosines = _find_cosines(encoder, found, data, split, choices, config, device, recorder)
+    scored = [
+        ComparedChoice(layers=choice.layers, pooling=choice.pooling, score=_score(one, data.labels(split)))
+        for choice, one in zip(choices, cosines, strict=True)
+    ]
+    number = max(range(len(scored)), key=lambda at: -2.0 if (s := scored[at].score) is None else s)
+    usual = choices.index(choose(str(found.config.num_hidden_layers), "mean", found.config.num_hidden_layers))
+    difference: ScoreDifference | None = None
+    held_out: tuple[float | None, float | None] = (None, None)
+    if told is not None:
+        two = [choices[number], choices[usual]]
+        best_there, usual_there = _find_cosines(encoder, found, data, told, two, config, device, recorder)
+        labels = data.labels(told)
+        held_out = (_score(best_there, labels), _score(usual_there, labels))
+        if None not in held_out and number != usual:
+            difference = score_difference(
+                SIMILARITY, usual_there[:, None], best_there[:, None], labels, metric=METRIC
+            )
+    return EmbedComparison(
+        command="embed",
+        created=now(),
+        seconds=time.perf_counter() - started,
+        output=None,
+        config=config.model_dump(mode="json"),
+        seed=None,
+        machine=describe_machine(),
+        parent=describe_parent(config.model, found.folder),
+        notes=tuple(recorder.notes),
+        encoder=describe_encoder(found),
+        data=config.compare,
+        prefix=config.prefix,
+        split=split,
+        rows=len(data.labels(split)),
+        choices=tuple(scored),
+        best=scored[number],
+        usual=scored[usual],
+        held_out_split=told,
+        held_out_rows=None if told is None else len(data.labels(told)),
+        held_out_best=held_out[0],
+        held_out_usual=held_out[1],
+        difference=difference,
+        verdict=_judge(scored[number], number == usual, difference, told),
+    )
+
+
+def all_choices(num_layers: int) -> list[Choice]:
+    """Every layer, the embeddings included, and the means of several; each in all poolings."""
+    written = [str(layer) for layer in range(num_layers + 1)]
+    written += [layers for layers in MEANS if len(choose(layers, "mean", num_layers).states) < num_layers]
+    written += [MEANS[-1]] if num_layers > 1 else []
+    return [choose(layers, pooling, num_layers) for layers in dict.fromkeys(written) for pooling in POOLINGS]
+
+
+def _read(config: EmbedConfig, observer: Observer) -> "TaskData":
+    from encoder.data import DataOptions, read_data
+
+    assert config.compare is not None
+    observer.stage(f"Reading {config.compare}")
+    options = DataOptions(
+        text_column=config.text_column,
+        text_pair_column=config.text_pair_column,
+        label_column=config.label_column,
+        encoding=config.encoding,
+        task="regression",
+    )
+    data = read_data(config.compare, options, task=SIMILARITY, single_split="test")
+    observer.data(replace(data.report, task="how similar pairs of texts are, a number"))
+    if all(np.ptp(data.labels(name)) == 0 for name in data.splits):
+        raise DataError(f"{config.compare}: all labels are the same; nothing can be compared with them")
+    return data
+
+
+def _find_cosines(
+    encoder: "Encoder",
+    found: FoundEncoder,
+    data: "TaskData",
+    split: str,
+    choices: Sequence[Choice],
+    config: EmbedConfig,
+    device: str,
+    observer: Observer,
+) -> list[NDArray[np.float32]]:
+    """The cosine of each pair of ``split``, float32 [R], for each of ``choices``."""
+    from encoder.embedding import embed_rows, normalize
+
+    firsts, seconds = data.texts(split), data.pairs(split)
+    assert seconds is not None
+    texts = list(dict.fromkeys([*firsts, *seconds]))  # a text of several pairs is embedded once
+    place = {text: number for number, text in enumerate(texts)}
+    observer.stage(f"Embedding the texts of the {split} pairs")
+    rows, stats = found.tokenizer.encode(
+        [config.prefix + text for text in texts], max_length=found.max_length
+    )
+    if stats.rows_cut:
+        encoded = Encoded(**{key: getattr(stats, key) for key in Encoded.model_fields})
+        observer.note(describe_cut({split: encoded}, found.max_length))
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        observer.working(done, len(texts), "texts")
+
+    made = embed_rows(encoder, rows, choices, precision=config.precision, device=device, on_rows=count)
+    first, second = [place[text] for text in firsts], [place[text] for text in seconds]
+    found_cosines = []
+    for vectors in map(normalize, made):
+        cosines: NDArray[np.float32] = (vectors[first] * vectors[second]).sum(1)
+        found_cosines.append(cosines)
+    return found_cosines
+
+
+def _score(cosines: NDArray[np.float32], labels: NDArray[np.generic]) -> float | None:
+    from encoder.metrics import score
+
+    return without_nan(score(SIMILARITY, cosines[:, None], labels))[METRIC]
+
+
+def _judge(
+    best: ComparedChoice, is_usual: bool, difference: ScoreDifference | None, split: str | None
+) -> str:
+    """What may be claimed, and the options that make the best vectors."""
+    options = f"--layers {best.layers} --pooling {best.pooling}"
+    if is_usual:
+        return f"The mean of the last layer is the best: {options}."
+    if difference is None:
+        return f"The best here: {options}. No other split says whether it is better on other pairs too."
+    if difference.low > 0:
+        return f"The best: {options}; better than the mean of the last layer, on the {split} pairs too."
+    if difference.high < 0:
+        return (
+            f"The best where it was chosen: {options}; but on the {split} pairs the mean of the last layer "
+            "is better. Stay with it."
+        )
+    return (
+        f"The best: {options}; on the {split} pairs no difference from the mean of the last layer that "
+        f"{difference.rows:,} pairs can show."
+    )

@@ -1,0 +1,74 @@
+"""Claims about texts that are read a piece at a time."""
+
+import json
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from encoder.errors import DataError
+from encoder.text_stream import stream_texts
+
+TEXTS = ["one", "", 'three "quoted"', "vier ✨", "five"]
+
+
+@pytest.fixture(params=["txt", "csv", "jsonl", "parquet"])
+def path(request, tmp_path):
+    file = tmp_path / f"texts.{request.param}"
+    if request.param == "txt":
+        file.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(TEXTS).encode())
+    elif request.param == "csv":
+        rows = (json.dumps(text, ensure_ascii=False).replace('\\"', '""') for text in TEXTS)
+        file.write_text("text,id\n" + "".join(f"{row},1\n" for row in rows))
+    elif request.param == "jsonl":
+        file.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    else:
+        pyarrow.parquet.write_table(pyarrow.table({"id": range(5), "text": TEXTS}), file, row_group_size=2)
+    return file
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize("first", [0, 1, 3, 5])
+def test_pieces_from_any_text_on_are_the_texts(path, size, first) -> None:
+    found = stream_texts(path, text_column=None, encoding=None)
+    assert found.num_rows == len(TEXTS)
+    pieces = list(found.pieces(size, first))
+    assert [text for piece in pieces for text in piece] == TEXTS[first:]
+    assert all(0 < len(piece) <= size for piece in pieces)
+
+
+def test_lines_are_read_no_further_than_asked_for(tmp_path) -> None:
+    (tmp_path / "texts.txt").write_bytes(b"good\n" * 3 + b"b\xe4d\n")
+    pieces = stream_texts(tmp_path / "texts.txt", text_column=None, encoding=None).pieces(3, 0)
+    assert next(pieces) == ["good"] * 3
+    with pytest.raises(DataError, match=r"texts.txt:4:2: not UTF-8"):
+        next(pieces)
+
+
+def test_wide_encoding_is_read_whole(tmp_path) -> None:
+    (tmp_path / "texts.txt").write_text("one\ntwo\n", encoding="utf-16")
+    found = stream_texts(tmp_path / "texts.txt", text_column=None, encoding="utf-16")
+    assert list(found.pieces(9, 0)) == [["one", "two"]]
+
+
+def test_cell_that_is_no_text_is_named_by_its_row(tmp_path) -> None:
+    table = pyarrow.table({"text": [["a"], ["b"]]})
+    pyarrow.parquet.write_table(table, tmp_path / "texts.parquet")
+    found = stream_texts(tmp_path / "texts.parquet", text_column=None, encoding=None)
+    with pytest.raises(DataError, match=r"texts.parquet: row 2: text is not text but list"):
+        list(found.pieces(5, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"", "the file is empty"),
+        ("a.parquet", b"nonsense", "not a Parquet file"),
+        ("missing.txt", None, "cannot be read"),
+    ],
+)
+def test_file_without_texts_is_refused(tmp_path, name, content, message) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        stream_texts(tmp_path / name, text_column=None, encoding=None)
