@@ -13,6 +13,7 @@ PRUNING: dict[str, Any] = {"panel": "Pruning"}
 STUDENT: dict[str, Any] = {"panel": "Student"}
 DISTILLING: dict[str, Any] = {"panel": "What it learns from its teacher"}
 EXPORT: dict[str, Any] = {"panel": "Export"}
+VECTORS: dict[str, Any] = {"panel": "Vectors"}
 TRAINING: dict[str, Any] = {"panel": "Training"}
 MEASURING: dict[str, Any] = {"panel": "Measuring"}
 OUTPUT: dict[str, Any] = {"panel": "Output and machine"}
@@ -21,7 +22,7 @@ PANELS = tuple(
     panel["panel"]
     for panel in (
         *(MODEL_AND_DATA, EXPORT, READING, FREEZING, SWEEP, PRUNING, STUDENT, DISTILLING),
-        *(TRAINING, MEASURING, OUTPUT),
+        *(TRAINING, MEASURING, VECTORS, OUTPUT),
     )
 )
 COLUMN = READING | {"metavar": "COLUMN"}

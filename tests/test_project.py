@@ -95,7 +95,7 @@ def test_links_between_pages_lead_somewhere(page):
 @pytest.mark.parametrize(
     "command",
     [
-        *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs"),
+        *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs", "embed"),
         *("prune_heads", "prune_neurons", "drop_layers", "distill", "export"),
     ],
 )
