@@ -66,7 +66,7 @@ class FusedParts:
         def as_int32(index: str) -> str:
             return builder.add("Cast", index, to=TensorProto.INT32)
 
-        has_types = self._config.type_vocab_size > 0
+        has_types = self._config.type_vocab_size > 1
         inputs = [
             as_int32("input_ids"),
             as_int32("token_type_ids") if has_types else "",

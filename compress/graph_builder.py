@@ -27,8 +27,16 @@ class GraphBuilder:
 
     @classmethod
     def of_model(cls, model: "Classifier") -> "GraphBuilder":
-        """An empty graph with the parameters of ``model`` at hand."""
-        return cls({name: value.detach().cpu().float().numpy() for name, value in model.named_parameters()})
+        """An empty graph with the parameters of ``model`` at hand.
+
+        Where all tokens are of one type (RoBERTa), its row is added to those of the positions, so that the
+        graph need not ask for types.
+        """
+        weights = {name: value.detach().cpu().float().numpy() for name, value in model.named_parameters()}
+        if model.config.type_vocab_size == 1:
+            positions, types = (f"encoder.embeddings.{kind}.weight" for kind in ("position", "token_type"))
+            weights[positions] = weights[positions] + weights.pop(types)
+        return cls(weights)
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """A node of which one output is used; returns that output's name."""

@@ -33,8 +33,8 @@ MAX_BYTES_INSIDE = 1_800_000_000
 
 
 def graph_inputs(config: EncoderConfig) -> tuple[str, ...]:
-    """The inputs of the graph, each int64 [B, T]: token_type_ids only where the model has types."""
-    return INPUTS if config.type_vocab_size else INPUTS[:2]
+    """The inputs of the graph, each int64 [B, T]: token_type_ids only where the model tells types apart."""
+    return INPUTS if config.type_vocab_size > 1 else INPUTS[:2]
 
 
 def check_opset(opset: int) -> None:

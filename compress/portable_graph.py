@@ -28,7 +28,7 @@ class PortableParts:
         x = builder.add("Gather", builder.parameter("encoder.embeddings.word.weight"), "input_ids")
         table = builder.parameter("encoder.embeddings.position.weight")
         x = builder.sum(x, builder.add("Gather", table, position))
-        if self._config.type_vocab_size:
+        if self._config.type_vocab_size > 1:
             types = builder.parameter("encoder.embeddings.token_type.weight")
             x = builder.sum(x, builder.add("Gather", types, "token_type_ids"))
         return builder.layer_norm("encoder.embeddings.norm", x, self._config.layer_norm_eps)

@@ -24,6 +24,7 @@ from recipes.fields import (
 )
 
 TOLERANCE = 1e-4
+CALIBRATION_ROWS = 256
 
 
 class ExportConfig(Strict):
@@ -62,10 +63,11 @@ class ExportConfig(Strict):
         description="The version of the ONNX operators; otherwise 17, which any runtime since 2022 reads.",
         json_schema_extra=EXPORT | {"metavar": "N"},
     )
-    calibration_rows: PositiveInt | None = Field(
-        default=None,
-        description="int8: fix the ranges of activations beforehand, on so many training rows; otherwise "
-        "they are found at run time.",
+    calibration_rows: int = Field(
+        default=CALIBRATION_ROWS,
+        ge=0,
+        description="int8: training rows that the ranges of activations are found on; 0: they are found anew "
+        "for each batch, so that what else is in it changes a text's answer a little.",
         json_schema_extra=EXPORT | {"metavar": "N"},
     )
     quantize_embeddings: bool = Field(
@@ -126,7 +128,7 @@ class ExportConfig(Strict):
             "opset": self.opset is not None,
         }
         of_int8 = {
-            "calibration_rows": self.calibration_rows is not None,
+            "calibration_rows": self.calibration_rows != CALIBRATION_ROWS,
             "quantize_embeddings": not self.quantize_embeddings,
             "any_cpu": self.any_cpu,
         }

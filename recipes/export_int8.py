@@ -113,7 +113,7 @@ def _quantizer(
         "embeddings": options.quantize_embeddings,
         "reduce_range": True if options.any_cpu else None,
     }
-    if options.calibration_rows is None:
+    if options.calibration_rows == 0:
         return lambda kept: quantize_dynamic(graph.proto, keep_float=kept, **how)
     observer.stage("Finding the ranges of activations")
     rows, split = inputs.draw_rows(options.calibration_rows)

@@ -24,6 +24,7 @@ PRUNED = (
 CHANGES = {
     "bert": {},
     "no types, positions from 2": {"type_vocab_size": 0, "position_offset": 2},
+    "one type": {"type_vocab_size": 1, "position_offset": 2},
     "narrow embeddings": {"embedding_size": 8},
     "pruned": {"layers": PRUNED},
     "pre-norm, pruned": {"norm": "pre", "layers": PRUNED},
@@ -47,7 +48,7 @@ def run_both(
     feed = {
         "input_ids": random.integers(0, model.config.vocab_size, mask.shape),
         "attention_mask": mask,
-        "token_type_ids": random.integers(0, 2, mask.shape),
+        "token_type_ids": random.integers(0, max(1, model.config.type_vocab_size), mask.shape),
     }
     session = onnxruntime.InferenceSession(build_graph(model, form=form, opset=opset).SerializeToString())
     names = graph_inputs(model.config)
