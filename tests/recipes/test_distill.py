@@ -85,6 +85,7 @@ def test_every_preset_teaches(options, preset):
 
 
 def test_targets_on_disk_teach_the_same(options, tmp_path):
+    options = options | {"preset": "hidden"}
     distill(DistillConfig(**options))
     result = distill(DistillConfig(**options | {"output": tmp_path / "disk", "cache_memory_gb": 0.0}))
     assert result.distillation.on_disk
