@@ -1,12 +1,14 @@
 """The ranges of activations on rows of the user's own, so that 8-bit scales are fixed beforehand."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compress.onnx_graph import OUTPUT
+from compress.onnx_graph import OUTPUT, save_graph
 from compress.quantized_graph import linear_layers
 from encoder.rows import TokenizedRows
 
@@ -88,9 +90,10 @@ def _run(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        probe.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    with tempfile.TemporaryDirectory(prefix="enc-") as folder:  # a file may be larger than 2 GB
+        path = Path(folder) / "graph.onnx"
+        save_graph(probe, path)
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     wanted = {node.name for node in session.get_inputs()}
     for batch in batches:
         feed = {name: array for name, array in pad_rows(batch).items() if name in wanted}

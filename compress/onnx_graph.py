@@ -52,9 +52,11 @@ def save_graph(graph: "ModelProto", path: Path) -> None:
     """
     import onnx
 
-    # Saved from a copy, because onnx moves the weights out of the graph that it is given.
+    # Of the weights alone, because a message beyond 2 GB does not tell its size.
+    size = sum(len(one.raw_data) for one in graph.graph.initializer)
     try:
-        if graph.ByteSize() > MAX_BYTES_INSIDE:
+        if size > MAX_BYTES_INSIDE:
+            # From a copy, because onnx moves the weights out of the graph that it is given.
             copied = type(graph)()
             copied.CopyFrom(graph)
             onnx.save_model(copied, str(path), save_as_external_data=True, location=f"{path.name}.data")
