@@ -17,6 +17,7 @@ import typer
 import typer.core
 
 from commands import (
+    attention,
     bench,
     distill,
     drop_layers,
@@ -82,6 +83,7 @@ for _module, _command in (
     (evaluate, evaluate.evaluate),
     (predict, predict.predict),
     (embed, embed.embed),
+    (attention, attention.attention),
     (bench, bench.bench),
     (profile, profile.profile),
     (prune_heads, prune_heads.prune_heads),

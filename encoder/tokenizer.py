@@ -21,6 +21,9 @@ from encoder.tokenizer_files import CONFIG_FILE, TOKENIZER_FILE, TokenizerFolder
 
 # Texts tokenized at a time: enough to keep every core busy, few enough to bound the memory.
 CHUNK_ROWS = 1000
+# How a token is spelt that is nothing but a space.
+BLANK = "␣"
+SPACE_MARKS = "▁Ġ"  # of SentencePiece and of byte-level BPE
 # Families whose positions are counted from the pad id, so that a wrong one shifts every position.
 FAMILIES_WITH_POSITIONS_AFTER_PAD = ("roberta", "xlm-roberta", "camembert")
 
@@ -46,6 +49,17 @@ def limit_threads(threads: int) -> None:
     The tokenizers library reads this once in a process, when its first texts come.
     """
     os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A token as a reader knows it: what stands in the text, or a special token's own name.
+
+    ``sequence`` is the text it is of, 0 or 1; ``None`` for a special token.
+    """
+
+    text: str
+    sequence: int | None
 
 
 def load_tokenizer(folder: Path, *, max_tokens: int, pad_token_id: int) -> "Tokenizer":
@@ -178,6 +192,27 @@ class Tokenizer:
             tokens_unknown=0 if unk is None else int(np.count_nonzero(input_ids == unk)),
         )
         return rows, stats
+
+    def spell(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> list["Piece"]:
+        """The tokens of the row that ``encode`` makes of ``text``, as a reader knows them: T pieces.
+
+        Errors as in ``encode``.
+        """
+        limit = self._check_max_length(max_length, pair=pair is not None)
+        encoding = self._backend.encode(text, pair)
+        kept = np.ones(len(encoding), dtype=bool)
+        if len(encoding) > limit:
+            kept = self._kept_tokens(encoding, limit)
+        parts = (text, pair or "")
+        pieces = []
+        for place in np.flatnonzero(kept):
+            sequence, token = encoding.sequence_ids[place], encoding.tokens[place]
+            start, stop = encoding.offsets[place]
+            written = token if sequence is None else parts[sequence][start:stop].strip()
+            if not token.strip(SPACE_MARKS):  # its place is that of the letter after it
+                written = ""
+            pieces.append(Piece(written or BLANK, sequence))
+        return pieces
 
     def _check_max_length(self, max_length: int | None, *, pair: bool) -> int:
         """The limit to encode with."""

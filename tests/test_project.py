@@ -95,7 +95,8 @@ def test_links_between_pages_lead_somewhere(page):
 @pytest.mark.parametrize(
     "command",
     [
-        *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs", "embed"),
+        *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs"),
+        *("embed", "attention"),
         *("prune_heads", "prune_neurons", "drop_layers", "distill", "export"),
     ],
 )

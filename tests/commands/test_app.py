@@ -39,6 +39,7 @@ def enc(*arguments, script=MAIN, **options):
         ["profile"],
         ["runs"],
         ["embed"],
+        ["attention"],
     ],
 )
 def test_help_leaves_torch_alone_and_has_no_cut_words(command):

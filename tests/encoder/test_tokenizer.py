@@ -380,3 +380,16 @@ def test_as_many_threads_tokenize_as_are_allowed(tiny_model) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == ["3", "None"]
+
+
+def test_spelling_gives_what_the_text_says_for_each_token_that_encode_makes(folder: Path) -> None:
+    tokenizer = ours(folder)
+    for text, pair in (("The lazy dog, unbelievable!", "fox"), ("한국어 and 😀", None), ("", None)):
+        for max_length in (64, 8):
+            rows, _ = tokenizer.encode([text], None if pair is None else [pair], max_length=max_length)
+            pieces = tokenizer.spell(text, pair, max_length=max_length)
+            assert len(pieces) == len(rows.input_ids)
+            spelt = "".join(piece.text for piece in pieces if piece.sequence == 0)
+            if len(rows.input_ids) < max_length and "😀" not in text:
+                assert spelt.replace("␣", "") == text.replace(" ", "")
+            assert {piece.sequence for piece in pieces} <= {None, 0, 1}
