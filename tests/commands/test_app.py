@@ -40,6 +40,7 @@ def enc(*arguments, script=MAIN, **options):
         ["runs"],
         ["embed"],
         ["attention"],
+        ["probe"],
     ],
 )
 def test_help_leaves_torch_alone_and_has_no_cut_words(command):

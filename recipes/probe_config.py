@@ -1,0 +1,86 @@
+"""The options of probing: `enc probe` makes its command line of them."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from encoder.config import Strict
+from encoder.vector_choice import Pooling
+from recipes.fields import (
+    MEASURING,
+    MODEL_AND_DATA,
+    OUTPUT,
+    Device,
+    Encoding,
+    LabelColumn,
+    LabelVariants,
+    Overwrite,
+    RunOutput,
+    TextColumn,
+    TextPairColumn,
+    Threads,
+    ValidationFraction,
+    column_problems,
+)
+
+
+class ProbeConfig(Strict):
+    """All options of probing the layers of an encoder."""
+
+    model: str = Field(
+        min_length=1,
+        description="An encoder, fine-tuned or not: a folder, a built-in name, or a model hub name.",
+        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
+    )
+    data: str = Field(
+        min_length=1,
+        description="Texts with one label each, as for enc finetune.",
+        json_schema_extra=MODEL_AND_DATA,
+    )
+    text_column: TextColumn = None
+    text_pair_column: TextPairColumn = None
+    label_column: LabelColumn = None
+    label_variants: LabelVariants = "refuse"
+    encoding: Encoding = None
+    validation_fraction: ValidationFraction = 0.1
+    pooling: Pooling = Field(
+        default="mean",
+        description="What a layer's vectors of a text become: their mean, the first one, or the largest "
+        "numbers.",
+        json_schema_extra=MEASURING,
+    )
+    prefix: str = Field(
+        default="",
+        description="Put this before every text, as some models want it: 'query: '.",
+        json_schema_extra=MEASURING,
+    )
+    train_rows: int = Field(
+        default=2000, ge=10, description="Training rows for the probes.", json_schema_extra=MEASURING
+    )
+    seeds: int = Field(
+        default=3,
+        ge=2,
+        le=20,
+        description="Times that each probe is fitted: on other rows, with other random weights and labels.",
+        json_schema_extra=MEASURING,
+    )
+    max_length: int | None = Field(
+        default=None,
+        ge=4,
+        description="Tokens after which a text is cut; otherwise as in the fine-tuning, or what the model "
+        "can read.",
+        json_schema_extra=OUTPUT,
+    )
+    precision: Literal["fp32", "bf16"] = Field(
+        default="fp32", description="What matrix products are computed in.", json_schema_extra=OUTPUT
+    )
+    device: Device = "auto"
+    threads: Threads = None
+    output: RunOutput = None
+    overwrite: Overwrite = False
+
+    @model_validator(mode="after")
+    def _options_fit_together(self) -> "ProbeConfig":
+        if problems := column_problems(self.text_column, self.text_pair_column, table=self.data):
+            raise ValueError("\n".join(problems))
+        return self
