@@ -14,13 +14,15 @@ from recipes.predict_config import PredictConfig
 
 if TYPE_CHECKING:
     from encoder.task import Task
-    from recipes.predict import Prediction, Predictions
+    from recipes.predict import Predictions
+    from recipes.prediction import Prediction
 
 EPILOG = (
     "[bold]Examples[/bold]\n\n"
     'enc predict runs/news "The striker scored twice."\n\n'
     "enc predict runs/news --input articles.csv --format csv > labelled.csv\n\n"
-    "cut -f2 articles.tsv | enc predict runs/news | jq -r .label"
+    "cut -f2 articles.tsv | enc predict runs/news | jq -r .label\n\n"
+    'enc predict runs/pairs --query "How do I pay?" --candidates answers.txt --top 5'
 )
 FORMATS = ("table", "jsonl", "csv")
 # How much of a text a table on a terminal shows; everywhere else texts are whole.
@@ -49,7 +51,7 @@ def predict(
             f"{did_you_mean(output_format, FORMATS)}"
         )
     options = build_config(PredictConfig, given)
-    if not options.texts and options.input is None and sys.stdin.isatty():
+    if not options.texts and options.input is None and options.query is None and sys.stdin.isatty():
         raise ConfigError("no texts: give them as arguments, with --input FILE, or pipe lines in")
 
     from commands.progress import show_progress
@@ -73,6 +75,8 @@ def as_dict(one: "Prediction", task: "Task") -> dict[str, Any]:
     row: dict[str, Any] = {"text": one.text}
     if one.text_pair is not None:
         row["text_pair"] = one.text_pair
+    if one.score is not None:
+        row["score"] = _rounded(one.score)
     if task.kind == "regression":
         return row | {"value": _rounded(one.value or 0.0)}
     if task.kind == "single_label":
@@ -87,11 +91,13 @@ def _print_csv(made: "Predictions") -> None:
     texts = ["text", "text_pair"] if task.pair else ["text"]
     answer = {"single_label": "label", "multi_label": "labels", "regression": "value"}[task.kind]
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([*texts, answer, *(f"probability_{label}" for label in task.labels)])
+    score = ["score"] if made.ranked else []
+    writer.writerow([*texts, *score, answer, *(f"probability_{label}" for label in task.labels)])
     for chunk in made.rows:
         for one in chunk:
             value = "|".join(one.labels) if task.labels else _rounded(one.value or 0.0)
-            row = [one.text, one.text_pair] if task.pair else [one.text]
+            row: list[object] = [one.text, one.text_pair] if task.pair else [one.text]
+            row += [_rounded(one.score or 0.0)] if made.ranked else []
             writer.writerow([*row, value, *map(_rounded, one.probabilities)])
         sys.stdout.flush()
 
@@ -109,11 +115,15 @@ def _print_table(made: "Predictions") -> None:
     heads = ["value"] if task.kind == "regression" else ["label", "probability", "next"]
     if task.kind == "multi_label":
         heads = ["labels", "next"]
+    if made.ranked:
+        heads.insert(0, "score")
     for chunk in made.rows:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for head in heads:
             table.add_column(
-                head, justify="right" if head in ("probability", "value") else "left", overflow="fold"
+                head,
+                justify="right" if head in ("probability", "value", "score") else "left",
+                overflow="fold",
             )
         table.add_column("text", overflow="fold")
         for one in chunk:
@@ -121,7 +131,8 @@ def _print_table(made: "Predictions") -> None:
             text = " ".join(text.split())
             if console.is_terminal and len(text) > SHOWN_CHARACTERS:
                 text = text[:SHOWN_CHARACTERS] + " …"
-            table.add_row(*(Text(cell) for cell in (*_cells(one, task), text)))
+            score = [f"{one.score:.4f}"] if made.ranked else []
+            table.add_row(*(Text(cell) for cell in (*score, *_cells(one, task), text)))
         console.print(table)
 
 

@@ -12,8 +12,11 @@ from compress.deployed import warn_of_cpu
 from encoder.errors import ConfigError, DataError
 from encoder.rows import TokenizedRows
 from encoder.task import Task, in_words
+from encoder.text_stream import stream_texts
 from recipes.observer import Observer, Silent
 from recipes.predict_config import PredictConfig
+from recipes.prediction import Prediction
+from recipes.ranking import choose_ranking, rank
 from recipes.result import Encoded
 from recipes.scoring import (
     EXPORTED_BATCH_ROWS,
@@ -33,27 +36,15 @@ Compute = Callable[[TokenizedRows], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """One text and what the model makes of it.
-
-    ``labels`` holds the most probable label (single-label) or all above the threshold, the most
-    probable first (multi-label); ``probabilities`` every label's, in the model's order. A regression
-    has ``value`` only.
-    """
-
-    text: str
-    text_pair: str | None
-    labels: tuple[str, ...] = ()
-    probabilities: tuple[float, ...] = ()
-    value: float | None = None
-
-
-@dataclass(frozen=True)
 class Predictions:
-    """The predictions of a model of this ``task``, in the order of the texts; made as they are asked for."""
+    """The predictions of a model of this ``task``, in the order of the texts; made as they are asked for.
+
+    ``ranked``: candidates of a query, the best first.
+    """
 
     task: Task
     rows: Iterator[list[Prediction]]
+    ranked: bool = False
 
 
 def predict(
@@ -80,7 +71,13 @@ def predict(
             "several labels are those above a threshold given"
         )
     pair = config.pair or own_task.pair
-    if config.texts:
+    ranking = None
+    if config.query is not None:
+        if not pair:
+            raise ConfigError(f"--query: {config.model} takes single texts; if it takes pairs say so: --pair")
+        ranking = choose_ranking(own_task, config.rank_by, config.model)
+        rows = _rows_of_candidates(config, observer)
+    elif config.texts:
         rows = _rows_of_texts(config.texts, pair)
     elif config.input is None:
         rows = _rows_of_lines(lines, "stdin", pair, config.encoding)
@@ -89,7 +86,10 @@ def predict(
     threshold = THRESHOLD if config.threshold is None else config.threshold
     compute = _open(found, device, config.threads)
     task = own_task.model_copy(update={"pair": pair})
-    return Predictions(task, _predict_chunks(rows, found, compute, threshold, observer))
+    made = _predict_chunks(rows, found, compute, threshold, observer)
+    if ranking is None:
+        return Predictions(task, made)
+    return Predictions(task, rank(made, ranking, config.top), ranked=True)
 
 
 def _open(found: FineTuned, device: str, threads: int | None) -> Compute:
@@ -137,6 +137,16 @@ def _prediction(task: Task, row: Row, output: Sequence[float], threshold: float)
     order = np.argsort(-np.array(output), kind="stable").tolist()
     chosen = order[:1] if task.kind == "single_label" else [i for i in order if output[i] > threshold]
     return Prediction(text, pair, tuple(task.labels[i] for i in chosen), tuple(output))
+
+
+def _rows_of_candidates(config: PredictConfig, observer: Observer) -> Iterator[Row]:
+    assert config.query is not None
+    assert config.candidates is not None
+    found = stream_texts(config.candidates, text_column=config.text_column, encoding=config.encoding)
+    for note in found.notes:
+        observer.note(note)
+    query = config.query
+    return ((query, text) for piece in found.pieces(CHUNK_ROWS, 0) for text in piece)
 
 
 def _rows_of_texts(texts: Sequence[str], pair: bool) -> Iterator[Row]:

@@ -99,3 +99,33 @@ def test_encoder_without_a_classifier_is_called_as_it_was_given(command, tiny_mo
 def test_encoder_without_a_classifier_is_refused(tiny_model, capsys):
     assert run(["predict", str(tiny_model), "good"]) == 2
     assert "without a classifier; fine-tune it first" in capsys.readouterr().err
+
+
+def test_candidates_come_with_their_score_the_best_first(finetuned, tmp_path, capsys):
+    (tmp_path / "candidates.csv").write_text("text\na good film\nbad awful plot\nlovely great\n")
+    words = [finetuned, "--pair", "--query", "the film", "--candidates", tmp_path / "candidates.csv"]
+    rows = [json.loads(line) for line in predict(capsys, *words).splitlines()]
+    assert {row["text"] for row in rows} == {"the film"}
+    assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
+    assert all(row["score"] == row["probabilities"]["pos"] for row in rows)
+    out = predict(capsys, *words, "--format", "csv", "--top", "1")
+    (first,) = csv.DictReader(io.StringIO(out))
+    assert first["text_pair"] == rows[0]["text_pair"]
+    assert float(first["score"]) == rows[0]["score"]
+    assert "score" in predict(capsys, *words, "--format", "table")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--query", "q"], "--query is given without --candidates"),
+        (["--top", "3"], "--top has no say without --query and --candidates"),
+        (
+            ["--query", "q", "--candidates", "c.txt", "--input", "i.txt"],
+            "--query and --input exclude each other",
+        ),
+    ],
+)
+def test_half_a_ranking_is_refused(words, message, capsys):
+    assert run(["predict", "nowhere", *words]) == 2
+    assert message in capsys.readouterr().err
