@@ -24,8 +24,9 @@ def gated(
     """Multiply each layer's units by its ``gates``: [units], or [B, units] for the rows of ``packing``."""
     hooks = []
     try:
-        for layer, shape, gate in zip(model.encoder.layers, model.config.layers, gates, strict=True):
-            hook = _gate(gate, unit_width(shape, unit), packing)
+        layers = list(model.encoder.layers)
+        for layer, shape, gate in zip(layers, model.config.layers, gates, strict=True):
+            hook = _gate(gate, unit_width(shape, unit), packing, last=layer is layers[-1])
             hooks.append(output_projection(layer, unit).register_forward_pre_hook(hook))
         yield
     finally:
@@ -33,11 +34,11 @@ def gated(
             handle.remove()
 
 
-def _gate(gate: Tensor, width: int, packing: Packing | None) -> Any:
+def _gate(gate: Tensor, width: int, packing: Packing | None, *, last: bool) -> Any:
     def multiply(module: object, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         x = arguments[0]  # [N, units·width], in a last layer [B, units·width]
         factors = gate
-        if packing is not None and len(x) != packing.num_rows:
+        if packing is not None and not (last and len(x) == packing.num_rows):
             factors = gate.index_select(0, packing.rows)  # [N, units]
         return ((x.unflatten(1, (-1, width)) * factors[..., None]).flatten(1), *arguments[1:])
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
@@ -92,8 +91,7 @@ def _keep_projections(seen: Watched, layer: int) -> Any:
         if wanted.stop is not None:  # the queries of first tokens, in a last layer
             return
         if wanted.start is not None:  # keys and values of all tokens, there; the other queries are missing
-            width = wanted.start
-            query = F.linear(arguments[0], module.weight[:width], module.bias[:width])
+            query = module(arguments[0], slice(0, wanted.start))
             output = torch.cat([query, output], dim=1)
         seen.projections[layer] = output
 

@@ -107,6 +107,7 @@ class Optimizer:
         for parameter in parameters:
             rounded = self._rounded.get(parameter)
             if rounded is not None and rounded.grad is not None:
+                assert parameter.grad is None, "a weight was used beside its rounded copy"
                 parameter.grad, rounded.grad = rounded.grad.float(), None
             if not self._fused and parameter.grad is not None:
                 parameter.grad /= divisor

@@ -1,14 +1,16 @@
 """Tokenized texts kept on disk: the same texts are tokenized once, whatever runs follow.
 
-A file is named by the content it was made of (texts, tokenizer, maximal length), so it is never out of date.
-Anything may happen to the folder: what is missing or damaged is made again.
+A file is named by the content it was made of (texts, tokenizer and its library, maximal length), so it is
+never out of date. Anything may happen to the folder: what is missing or damaged is made again.
 """
 
 import hashlib
 import os
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import astuple
 from itertools import chain
 from pathlib import Path
@@ -26,6 +28,8 @@ VARIABLE = "ENC_CACHE"
 MIN_LETTERS = 500_000
 # All files together; those that were not used for longest go first.
 MAX_BYTES = 1 << 30
+# What is half written for so long is never finished.
+LEFT_BEHIND_S = 24 * 3600.0
 VERSION = 1
 
 
@@ -63,7 +67,8 @@ def cache_folder() -> Path | None:
 
 
 def _key(tokenizer: Tokenizer, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> str:
-    made_by = (VERSION, tokenizers.__version__, tokenizer.fingerprint, max_length, len(texts), pairs is None)
+    library, unknown = tokenizers.__version__, tokenizer.unk_token_id  # counted in the statistics
+    made_by = (VERSION, library, tokenizer.fingerprint, unknown, max_length, len(texts), pairs is None)
     digest = hashlib.sha256(repr(made_by).encode())
     for text in chain(texts, pairs or ()):
         content = text.encode("utf-8", "surrogatepass")
@@ -76,9 +81,10 @@ def _read(file: Path) -> tuple[TokenizedRows, EncodingStats] | None:
     try:
         with file.open("rb") as source, np.load(source, allow_pickle=False) as arrays:
             ids, types, lengths, stats = (arrays[f"arr_{number}"] for number in range(4))
-        os.utime(file)
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error):
         return None
+    with suppress(OSError):  # a folder of somebody else's can be read all the same
+        os.utime(file)
     return TokenizedRows(ids, types, offsets_of(lengths)), EncodingStats(*map(int, stats))
 
 
@@ -94,6 +100,9 @@ def _write(file: Path, rows: TokenizedRows, stats: EncodingStats) -> None:
 
 
 def _make_room(folder: Path) -> None:
+    for partial in folder.glob(".*.partial"):  # of a process that was killed while it wrote
+        if time.time() - partial.stat().st_mtime > LEFT_BEHIND_S:
+            partial.unlink(missing_ok=True)
     total = 0
     for file in sorted(folder.glob("*.npz"), key=lambda file: -file.stat().st_mtime):
         total += file.stat().st_size

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from encoder.errors import CheckpointError, ConfigError
+from encoder.errors import CheckpointError, ConfigError, EncError
 from encoder.files import open_atomic
 from encoder.optimizer import Optimizer
 
@@ -52,7 +52,7 @@ class TrainingState:
         self.identity = identity
 
     def save(self, position: Position, parameters: dict[str, nn.Parameter], optimizer: Optimizer) -> None:
-        """Write the state as it is between two updates, atomically."""
+        """Write the state as it is between two updates, atomically; EncError where the disk is full."""
         state = {
             "identity": self.identity,
             "position": asdict(position),
@@ -84,7 +84,7 @@ class TrainingState:
         return position
 
     def save_best(self, parameters: dict[str, nn.Parameter]) -> None:
-        """Keep these weights as the best so far."""
+        """Keep these weights as the best so far; EncError where the disk is full."""
         _write(self.folder / BEST_FILE, {name: p.detach() for name, p in parameters.items()})
 
     def load_best_(self, parameters: dict[str, nn.Parameter]) -> None:
@@ -93,9 +93,15 @@ class TrainingState:
 
 
 def _write(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open_atomic(path) as file:
-        torch.save(value, file)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open_atomic(path) as file:
+            torch.save(value, file)
+    except (OSError, RuntimeError) as error:  # RuntimeError: what torch makes of a full disk
+        raise EncError(
+            f"{path}: the training state cannot be written ({error}); make room, then --resume goes on from "
+            "the last one that was"
+        ) from error
 
 
 def _read(path: Path) -> Any:

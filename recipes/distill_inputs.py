@@ -10,7 +10,7 @@ from encoder.rows import TokenizedRows
 from recipes.distill_config import DistillConfig
 from recipes.distill_student import StudentPlan, plan_student
 from recipes.observer import Observer
-from recipes.scoring import FineTuned, Splits, find_fine_tuned
+from recipes.scoring import FineTuned, Splits, describe_cut, describe_encoded, find_fine_tuned
 from recipes.training_inputs import TrainingInputs, look_at_start, read_training_data
 
 if TYPE_CHECKING:
@@ -77,12 +77,21 @@ def prepare(
     train = splits.rows["train"]
     num_labelled = len(train)
     if unlabeled is not None:
-        more, _ = found.tokenizer.encode(unlabeled.texts, unlabeled.pairs, max_length=found.max_length)
-        train = _append(train, more)
+        train = _append(train, _tokenize(unlabeled, found, observer))
     observer.stage(f"Loading the teacher {config.model}")
     teacher = load_classifier(found.folder).to(inputs.start.device)
     validation = splits.rows.get("validation")
     return Lesson(config, inputs.start, plan, teacher, train, num_labelled, validation, observer)
+
+
+def _tokenize(unlabeled: Unlabeled, found: FineTuned, observer: Observer) -> TokenizedRows:
+    from encoder.token_cache import encode_cached
+
+    limit = found.max_length
+    rows, stats = encode_cached(found.tokenizer, unlabeled.texts, unlabeled.pairs, max_length=limit)
+    if stats.rows_cut:
+        observer.note(describe_cut({"unlabeled": describe_encoded(stats)}, limit))
+    return rows
 
 
 def _append(rows: TokenizedRows, more: TokenizedRows) -> TokenizedRows:

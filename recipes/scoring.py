@@ -24,7 +24,7 @@ from recipes.result import Encoded, Result, read_result, without_nan
 if TYPE_CHECKING:
     from encoder.data import TaskData
     from encoder.model import Classifier
-    from encoder.tokenizer import Tokenizer
+    from encoder.tokenizer import EncodingStats, Tokenizer
 
 # Rows that an exported model computes at once; it pads them to the longest.
 EXPORTED_BATCH_ROWS = 32
@@ -110,7 +110,7 @@ def tokenize(
             tokenizer, texts[name], data.pairs(name), max_length=max_length, on_rows=count
         )
         rows[name] = replace(made, labels=data.labels(name))
-        encoded[name] = Encoded(**{key: getattr(stats, key) for key in Encoded.model_fields})
+        encoded[name] = describe_encoded(stats)
     for note in (describe_cut(encoded, max_length), _describe_unknown(encoded)):
         if note:
             observer.note(note)
@@ -177,6 +177,11 @@ def find_interval(
     interval = score_interval(task, logits, labels, metric=main_metric(task))
     known = np.isfinite([interval.score, interval.low, interval.high]).all() and interval.low < interval.high
     return interval if known else None
+
+
+def describe_encoded(stats: "EncodingStats") -> Encoded:
+    """What tokenizing did to a split, as run.json has it."""
+    return Encoded(**{key: getattr(stats, key) for key in Encoded.model_fields})
 
 
 def describe_cut(encoded: Mapping[str, Encoded], max_length: int) -> str:

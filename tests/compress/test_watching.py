@@ -1,13 +1,20 @@
 """What is watched is what Transformers says is there."""
 
+import copy
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
+from compress.distillation import Distillation, DistillationConfig, Weights
+from compress.teacher import compute_targets
 from compress.watching import Points, watched
 from encoder.batches import Batch
 from encoder.checkpoint import load_classifier
 from encoder.prediction import predict_logits
+from encoder.training import TrainingConfig, train_
 
 LENGTHS = [7, 1, 12, 4]
 LAYERS = 12
@@ -85,3 +92,21 @@ def test_nothing_is_kept_of_predictions_or_after_the_context(ours, rows_of):
     with torch.no_grad():
         ours(Batch.from_rows(rows))
     assert not seen.hidden and not seen.projections
+
+
+def test_in_bf16_relations_reach_the_queries_of_a_last_layer(ours, rows_of, tmp_path):
+    """Those of tokens that are not the first are computed for the loss alone."""
+    model = copy.deepcopy(ours)
+    rows = replace(rows_of([5, 9, 3, 7]), labels=np.array([0, 1, 2, 0]))
+    qkv, width = model.encoder.layers[-1].attention.qkv, model.config.hidden_size
+    before = qkv.weight.detach().clone()
+    loss = DistillationConfig(weights=Weights(relations=1.0), layers=(LAYERS - 1, LAYERS - 2))
+    targets = compute_targets(ours, rows, loss.teacher_points, precision="fp32")
+    config = TrainingConfig(num_epochs=1, learning_rate=0.01, weight_decay=0.0, precision="bf16")
+    with watched(model, loss.student_points) as seen:
+        objective = Distillation(
+            loss, model.task, seen, targets, rows.labels, num_labelled=4, widths=(width, width)
+        )
+        train_(model, rows, None, config, work_folder=tmp_path, objective=objective)
+    moved = (qkv.weight.detach() - before).abs().unflatten(0, (3, width)).amax((1, 2))
+    assert (moved > 1e-3).all()  # queries, keys and values

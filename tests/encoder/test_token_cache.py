@@ -1,4 +1,6 @@
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ import encoder.token_cache as token_cache
 from encoder.errors import DataError
 from encoder.model_folder import read_tokenizer
 from encoder.token_cache import cache_folder, encode_cached
+from encoder.tokenizer import Tokenizer
 
 TEXTS = ["good film", "a bad plot and a very slow cast", ""]
 
@@ -88,6 +91,33 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, tokenizer, fo
     assert_same(encode_cached(tokenizer, TEXTS, max_length=6), tokenizer.encode(TEXTS, max_length=6))
 
 
+def test_a_folder_that_can_only_be_read_is_read(folder, tokenizer, no_tokenizing, monkeypatch) -> None:
+    expected = encode_cached(tokenizer, TEXTS, max_length=6)
+    no_tokenizing()
+    monkeypatch.setattr(os, "utime", lambda *_: (_ for _ in ()).throw(PermissionError))
+    assert_same(encode_cached(tokenizer, TEXTS, max_length=6), expected)
+
+
+def test_all_that_changes_tokens_is_in_the_name(tokenizer, monkeypatch) -> None:
+    """What is not among the texts: the tokenizer's rules, its settings beside them, its library."""
+
+    def name(made: Tokenizer = tokenizer) -> str:
+        return token_cache._key(made, TEXTS, None, 6)
+
+    names = [name()]
+    names.append(name(tokenizer.with_definition(tokenizer.definition | {"normalizer": None})))
+    files = tokenizer._files
+    changes = (
+        {"truncation_side": "left" if files.truncation_side == "right" else "right"},
+        {"uses_token_types": not files.uses_token_types},
+        {"special_tokens": dict(files.special_tokens) | {"unk_token": "[MASK]"}},
+    )
+    names += [name(Tokenizer(replace(files, **change), max_tokens=64)) for change in changes]
+    monkeypatch.setattr("tokenizers.__version__", "0")
+    names.append(name())
+    assert len(set(names)) == len(names)
+
+
 def test_what_was_not_used_for_longest_goes_first(folder, tokenizer, no_tokenizing, monkeypatch) -> None:
     for age, length in enumerate((4, 5, 6)):
         encode_cached(tokenizer, TEXTS, max_length=length)
@@ -101,6 +131,15 @@ def test_what_was_not_used_for_longest_goes_first(folder, tokenizer, no_tokenizi
     no_tokenizing()
     for kept in (4, 6, 7):
         encode_cached(tokenizer, TEXTS, max_length=kept)
+
+
+def test_what_a_killed_process_left_half_written_goes(folder, tokenizer) -> None:
+    encode_cached(tokenizer, TEXTS, max_length=4)
+    for name, age_s in ((".a.npz.1.partial", 2 * 24 * 3600), (".b.npz.2.partial", 60)):
+        (folder / name).write_bytes(b"half")
+        os.utime(folder / name, (time.time() - age_s,) * 2)
+    encode_cached(tokenizer, TEXTS, max_length=5)
+    assert [file.name for file in folder.glob(".*")] == [".b.npz.2.partial"]
 
 
 def test_small_texts_and_a_switched_off_cache_leave_no_file(tmp_path, tokenizer, folder, monkeypatch) -> None:

@@ -1,10 +1,11 @@
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import torch
 from torch import nn
 
-from encoder.errors import CheckpointError, ConfigError
+from encoder.errors import CheckpointError, ConfigError, EncError
 from encoder.optimizer import Optimizer
 from encoder.training_state import STATE_FILE, EpochScores, Position, TrainingState
 
@@ -41,3 +42,18 @@ def test_a_state_of_another_run_or_a_broken_file_is_refused(tmp_path: Path) -> N
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(CheckpointError, match="cannot be read"):
         TrainingState(tmp_path, "run").load_(*parts())
+
+
+def test_a_full_disk_is_told_and_the_state_before_stays(tmp_path: Path, monkeypatch) -> None:
+    before = Position(step=1)
+    TrainingState(tmp_path, "run").save(before, *parts())
+
+    def write(value: object, file: BinaryIO) -> None:
+        file.write(b"half")
+        raise RuntimeError("unexpected pos 704 vs 598")  # as torch says it
+
+    monkeypatch.setattr(torch, "save", write)
+    with pytest.raises(EncError, match=rf"{STATE_FILE}: the training state cannot be written.*make room"):
+        TrainingState(tmp_path, "run").save(Position(step=2), *parts())
+    assert [file.name for file in tmp_path.iterdir()] == [STATE_FILE]
+    assert TrainingState(tmp_path, "run").load_(*parts()) == before

@@ -139,9 +139,11 @@ def test_layers_go_in_steps_and_the_map_is_of_the_first_teacher(options):
 
 def test_texts_without_labels_are_learnt_from(options, tmp_path):
     file = tmp_path / "more.txt"
-    file.write_text("a good story\n\nthe plot was dull\nslow and long\n")
+    file.write_text("a good story\n\nthe plot was dull\n" + "slow and long " * 40 + "\n")
     result = distill(DistillConfig(**options | {"unlabeled": file}))
     assert result.distillation.unlabeled_rows == 3
+    length = result.model.max_length
+    assert any(f"Cut at {length} tokens: 1 of 3 unlabeled rows" in note for note in result.notes)
     file.write_text("\n \n")
     with pytest.raises(DataError, match=r"more\.txt.*empty|no texts"):
         distill(DistillConfig(**options | {"unlabeled": file, "overwrite": True}))
