@@ -1,14 +1,11 @@
 """Which layers to keep when whole layers go (Sajjad et al. 2023, arXiv 2004.03844)."""
 
 from collections.abc import Callable
-from typing import Literal
 
 from compress.importance import mean_loss
 from compress.removal import keep_layers
 from encoder.model import Classifier
 from encoder.rows import TokenizedRows
-
-Strategy = Literal["importance", "top", "alternate"]
 
 
 def bottom_layers(keep: int) -> list[int]:

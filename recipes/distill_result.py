@@ -1,20 +1,13 @@
 """What a distillation leaves behind: the part of run.json that only it has."""
 
-from pydantic import BaseModel, ConfigDict
-
 from compress.latency import Latency, Unavailable
 from compress.size import Size
 from compress.uncertainty import McNemar, ScoreDifference, ScoreInterval
+from recipes.part import Part
 from recipes.pruning_result import SpeedupResult
 
 
-class DistillPart(BaseModel):
-    """Unknown keys are passed over, so that an older enc reads a newer run.json."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class TeacherResult(DistillPart):
+class TeacherResult(Part):
     """The teacher on the same rows, by split, and what it costs."""
 
     scores: dict[str, dict[str, float | None]]
@@ -24,7 +17,7 @@ class TeacherResult(DistillPart):
     latency: tuple[Latency | Unavailable, ...]
 
 
-class ControlResult(DistillPart):
+class ControlResult(Part):
     """The same student, started and trained alike, from the labels alone.
 
     ``agreement`` as in ``DistillResult``. ``difference`` is the student's main score less the control's on
@@ -42,7 +35,7 @@ class ControlResult(DistillPart):
     seconds: float
 
 
-class DistillResult(DistillPart):
+class DistillResult(Part):
     """How a student was made.
 
     ``init_layers``: the teacher's layers it started from, or ``None``; ``sizes``: its layers after each step.

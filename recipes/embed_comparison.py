@@ -16,7 +16,8 @@ from encoder.vector_choice import POOLINGS, Choice, Pooling, choose
 from recipes.embed_config import EmbedConfig
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent
-from recipes.result import Encoded, Part, Run, describe_parent, now, without_nan
+from recipes.part import Part
+from recipes.result import Encoded, Run, describe_parent, now, without_nan
 from recipes.scoring import choose_device, describe_cut
 
 if TYPE_CHECKING:

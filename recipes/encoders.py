@@ -8,7 +8,8 @@ from encoder.errors import ConfigError
 from encoder.model_folder import read_config, read_task, read_tokenizer, resolve_model
 from encoder.task import Task
 from encoder.tokenizer import Tokenizer
-from recipes.result import Part, hash_model, read_result
+from recipes.part import Part
+from recipes.result import hash_model, read_result
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,15 @@
 """What an export leaves behind: the part of run.json that only it has."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from compress.latency import Latency, Unavailable
 from compress.parity import Parity
 from compress.size import Size
+from recipes.part import Part
 from recipes.pruning_result import SpeedupResult
 
 
-class ExportPart(BaseModel):
-    """Unknown keys are passed over, so that an older enc reads a newer run.json."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class RankedPart(ExportPart):
+class RankedPart(Part):
     """What 8 bits do to the logits where only ``part`` is in them.
 
     ``effect`` is the root of the mean squared change of a logit, ``labels_changed`` the share of rows of
@@ -26,7 +21,7 @@ class RankedPart(ExportPart):
     labels_changed: float
 
 
-class ExportTrial(ExportPart):
+class ExportTrial(Part):
     """One int8 graph that was tried: how many parts stayed in float, and what that cost.
 
     ``drop`` is the largest loss of the main score over the splits, ``None`` where that is not defined.
@@ -36,7 +31,7 @@ class ExportTrial(ExportPart):
     drop: float | None
 
 
-class ExportResult(ExportPart):
+class ExportResult(Part):
     """What was written, and the proof.
 
     ``form``, ``opset``, ``inputs`` and ``activation`` are ``None`` or empty where no graph was written.
@@ -55,8 +50,8 @@ class ExportResult(ExportPart):
     opset: int | None = None
     inputs: tuple[str, ...] = ()
     activation: str | None = None
-    fused: dict[str, int] = {}
-    fused_expected: dict[str, int] = {}
+    fused: dict[str, int] = Field(default_factory=dict)
+    fused_expected: dict[str, int] = Field(default_factory=dict)
     tolerance: float | None
     max_drop: float
     batch_size: int

@@ -29,7 +29,8 @@ from encoder.training import load_best_, train_
 from encoder.training_state import BEST_FILE, STATE_FILE
 from recipes.frozen_storage import go_to
 from recipes.observer import Observer
-from recipes.result import Part, TrainingResult
+from recipes.part import Part
+from recipes.result import TrainingResult
 from recipes.scoring import Splits
 from recipes.trained import describe_training
 from recipes.training_inputs import TrainingInputs, make_training_config

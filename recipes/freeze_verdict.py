@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from encoder.errors import EncError
+from recipes.part import Part
 
 LEVEL = 0.05
 # The share of sweeps that a number of seeds, where one is advised, would decide.
@@ -27,14 +27,12 @@ MOST_SEEDS = 100
 Judgement = Literal["fine", "hurts", "undecided", "not defined"]
 
 
-class Point(BaseModel):
+class Point(Part):
     """How k frozen layers score. ``scores`` by seed; ``spread`` their standard deviation, of two or more.
 
     ``loss`` is how much worse the mean is than that of the best k; ``low`` and ``high`` what it may be, all k
     considered together (``None`` for the best). ``sure``: the interval leaves no other judgement.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     k: int
     scores: tuple[float | None, ...]
@@ -47,15 +45,13 @@ class Point(BaseModel):
     sure: bool
 
 
-class Verdict(BaseModel):
+class Verdict(Part):
     """``chosen`` is the largest k that is fine, ``hurts_from`` the first above it that hurts.
 
     ``undecided``: those above ``chosen`` of which the noise allows both. ``more_seeds`` would decide them
     four times in five; ``None`` where nothing is undecided, or where over ``MOST_SEEDS`` would be needed.
     ``noise`` is the smallest loss that counts as more than noise. ``sentences`` say all of it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     best: int
     chosen: int

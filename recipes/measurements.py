@@ -11,7 +11,8 @@ from compress.size import Size
 from compress.workload import Shape
 from encoder.rows import TokenizedRows
 from encoder.tokenizer import EncodingStats
-from recipes.result import ModelResult, Part, Run
+from recipes.part import Part
+from recipes.result import ModelResult, Run
 
 
 class MeasuredTexts(Part):

@@ -21,14 +21,14 @@ from encoder.files import OutputFolder, write_atomic
 from recipes.account import make_account
 from recipes.against import describe_against
 from recipes.observer import Observer, Recorder, Silent
-from recipes.pruning_inputs import PruningInputs, look_at_model, read_inputs
+from recipes.pruning_inputs import PruningInputs, look_at_model, read_rows, score_before
 from recipes.pruning_measuring import PROOF_ROWS, measure_both, measure_sizes, prove_reloaded
 from recipes.pruning_options import PruningOptions
 from recipes.pruning_result import Control, PrunedLayer, PruningResult
 from recipes.pruning_search import Chooser, Chosen, missed
-from recipes.pruning_training import Recovery
+from recipes.pruning_training import Recovery, can_be_resumed
 from recipes.pruning_ways import Wanted, Way
-from recipes.result import RUN_FILE, Result, describe_model
+from recipes.result import RUN_FILE, Result, describe_model, describe_parent
 from recipes.resuming import check_output_folder, claim, finish
 from recipes.scoring import Scored, score_split
 from recipes.side_by_side import BothLatencies
@@ -64,10 +64,12 @@ def prune_model(
     start = look_at_model(options, recorder)
     wanted = want(start.config)
     _check_removable(options, wanted)
-    inputs = read_inputs(options, start, recorder)
-    work = claim(folder, options, model=inputs.parent.sha256, data=inputs.data.fingerprint)
-    recovery = Recovery(options, inputs, work, recorder)
-    with _left_behind_only_if_of_use(folder, recovery):
+    data = read_rows(options, start, recorder)
+    parent = describe_parent(start.found.source, start.found.folder)
+    work = claim(folder, options, model=parent.sha256, data=data.fingerprint)
+    with _left_behind_only_if_of_use(folder, work):
+        inputs = score_before(start, parent, data, recorder)
+        recovery = Recovery(options, inputs, work, recorder)
         way = make_way(wanted, inputs, recovery, recorder)
         done = _prune(options, inputs, way, recovery, recorder)
         result = _make_result(command, done, folder.work, recorder, started)
@@ -87,12 +89,12 @@ def _check_removable(options: PruningOptions, wanted: Wanted) -> None:
 
 
 @contextmanager
-def _left_behind_only_if_of_use(folder: OutputFolder, recovery: Recovery) -> Iterator[None]:
+def _left_behind_only_if_of_use(folder: OutputFolder, trainings: Path) -> Iterator[None]:
     """An unfinished folder stays if there is a training in it to go on with, and a model worth it."""
     try:
         yield
     except BaseException as error:
-        if isinstance(error, CompressionError) or not recovery.can_be_resumed:
+        if isinstance(error, CompressionError) or not can_be_resumed(trainings):
             shutil.rmtree(folder.work, ignore_errors=True)
         raise
 

@@ -12,7 +12,7 @@ from encoder.model_folder import read_config
 from encoder.rows import TokenizedRows
 from recipes.observer import Observer
 from recipes.pruning_options import PruningOptions
-from recipes.result import Parent, describe_parent
+from recipes.result import Parent
 from recipes.scoring import (
     FineTuned,
     Scored,
@@ -81,13 +81,12 @@ def look_at_model(options: PruningOptions, observer: Observer) -> PrunedFrom:
     return PrunedFrom(found, read_config(found.folder), device)
 
 
-def read_inputs(options: PruningOptions, start: PrunedFrom, observer: Observer) -> PruningInputs:
-    """The data, labels matched by name, and the model with the scores it has now.
+def read_rows(options: PruningOptions, start: PrunedFrom, observer: Observer) -> "TaskData":
+    """The data, labels matched by name; nothing is computed.
 
     Raises:
-        ConfigError, DataError, CheckpointError: all that is wrong of a kind.
+        ConfigError, DataError: all that is wrong of a kind.
     """
-    from encoder.checkpoint import load_classifier
     from encoder.data import DataOptions, read_data
 
     found = start.found
@@ -102,6 +101,18 @@ def read_inputs(options: PruningOptions, start: PrunedFrom, observer: Observer) 
             "found on the rows that scores are reported on"
         )
     observer.data(data.report)
+    return data
+
+
+def score_before(start: PrunedFrom, parent: Parent, data: "TaskData", observer: Observer) -> PruningInputs:
+    """The model and its rows, with the scores that it has now.
+
+    Raises:
+        CheckpointError: it cannot be loaded.
+    """
+    from encoder.checkpoint import load_classifier
+
+    found = start.found
     names = [name for name in ("train", *REPORTED) if name in data.splits]
     splits = tokenize(data, found.tokenizer, max_length=found.max_length, names=names, observer=observer)
     model = load_classifier(found.folder).to(start.device)
@@ -110,7 +121,17 @@ def read_inputs(options: PruningOptions, start: PrunedFrom, observer: Observer) 
         if name in splits.rows:
             observer.stage(f"Scoring the {name} rows before")
             before[name] = score_split(model, splits.rows[name], device=start.device, observer=observer)
-    return PruningInputs(start, describe_parent(found.source, found.folder), data, splits, model, before)
+    return PruningInputs(start, parent, data, splits, model, before)
+
+
+def draw_scoring_rows(inputs: PruningInputs, number: int, targets: str, seed: int) -> TokenizedRows:
+    """Training rows to find importance on, with their labels or with the model's own answers."""
+    from compress.importance import own_answers
+
+    rows = inputs.draw_training_rows(number, seed)
+    if targets == "model":
+        return own_answers(inputs.model, rows, seed=seed, device=inputs.start.device)
+    return rows
 
 
 def limit_tokens(rows: TokenizedRows, most: int = MOST_REPAIR_TOKENS) -> TokenizedRows:

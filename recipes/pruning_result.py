@@ -1,20 +1,13 @@
 """What a pruning leaves behind: the part of run.json that only these commands have."""
 
-from pydantic import BaseModel, ConfigDict
-
 from compress.latency import Latency, Unavailable
 from compress.paired import Speedup
 from compress.size import Size
 from compress.workload import Shape
+from recipes.part import Part
 
 
-class PruningPart(BaseModel):
-    """Unknown keys are passed over, so that an older enc reads a newer run.json."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class PrunedLayer(PruningPart):
+class PrunedLayer(Part):
     """A layer of the model that was pruned.
 
     ``before`` and ``after`` count its units: heads, neurons, or 1 and 0 for the layer itself.
@@ -31,14 +24,14 @@ class PrunedLayer(PruningPart):
     importance: tuple[float, ...] | None = None
 
 
-class Control(PruningPart):
+class Control(Part):
     """Random choices of as many units, treated alike but not trained: their main scores on ``split``."""
 
     split: str
     scores: tuple[float | None, ...]
 
 
-class SearchTrial(PruningPart):
+class SearchTrial(Part):
     """A number of units that was tried; ``drop`` is the loss of main validation score,
     ``None`` where that is not defined any more."""
 
@@ -47,7 +40,7 @@ class SearchTrial(PruningPart):
     drop: float | None
 
 
-class SpeedupResult(PruningPart):
+class SpeedupResult(Part):
     """How much faster the pruned model is for one shape; ``verdict`` in words."""
 
     device: str
@@ -56,7 +49,7 @@ class SpeedupResult(PruningPart):
     verdict: str
 
 
-class PruningResult(PruningPart):
+class PruningResult(Part):
     """What was removed, how it was chosen, and the proof.
 
     ``unit``: heads, neurons or layers. ``sparsity`` is the share of ``units_before`` that went, as it came

@@ -109,9 +109,9 @@ class Recovery:
         """What the trainings took."""
         return sum(one.seconds for one in self.done)
 
-    @property
-    def can_be_resumed(self) -> bool:
-        """Whether a training left anything from which it can go on."""
-        from encoder.training_state import STATE_FILE
 
-        return any(self.folder.glob(f"*/{STATE_FILE}"))
+def can_be_resumed(trainings: Path) -> bool:
+    """Whether a training left anything in the folder ``trainings`` from which it can go on."""
+    from encoder.training_state import STATE_FILE
+
+    return any(trainings.glob(f"*/{STATE_FILE}"))

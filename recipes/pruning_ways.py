@@ -9,7 +9,7 @@ import numpy as np
 from encoder.config import EncoderConfig
 from encoder.rows import TokenizedRows
 from recipes.observer import Observer
-from recipes.pruning_inputs import PruningInputs, limit_tokens
+from recipes.pruning_inputs import PruningInputs, draw_scoring_rows, limit_tokens
 from recipes.pruning_options import UnitPruningOptions
 from recipes.pruning_training import Recovery
 
@@ -255,16 +255,6 @@ class LayersWay:
 
 def _layers(kept: Sequence[Sequence[int]]) -> list[int]:
     return [layer for layer, places in enumerate(kept) if places]
-
-
-def draw_scoring_rows(inputs: PruningInputs, number: int, targets: str, seed: int) -> TokenizedRows:
-    """Training rows to find importance on, with their labels or with the model's own answers."""
-    from compress.importance import own_answers
-
-    rows = inputs.draw_training_rows(number, seed)
-    if targets == "model":
-        return own_answers(inputs.model, rows, seed=seed, device=inputs.start.device)
-    return rows
 
 
 def want_units(

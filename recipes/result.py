@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
 from compress.latency import Latency, Unavailable
 from compress.machine import Machine
@@ -25,6 +25,7 @@ from encoder.task import Task, TaskKind
 from recipes.distill_result import DistillResult
 from recipes.export_result import ExportResult
 from recipes.freeze_verdict import Point, Verdict
+from recipes.part import Part
 from recipes.pruning_result import PruningResult
 
 if TYPE_CHECKING:
@@ -32,12 +33,6 @@ if TYPE_CHECKING:
 
 RUN_FILE = "run.json"
 SCHEMA_VERSION = 1
-
-
-class Part(BaseModel):
-    """A part of a result. Unknown keys are passed over, so that an older enc reads a newer run.json."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class ModelResult(Part):
@@ -204,7 +199,7 @@ class Result(Run):
     training: TrainingResult | None
     main_metric: str
     scores: dict[str, dict[str, float | None]]
-    intervals: dict[str, ScoreInterval] = {}
+    intervals: dict[str, ScoreInterval] = Field(default_factory=dict)
     against: Against | None = None
     latency: tuple[Latency | Unavailable, ...]
     size: Size | None

@@ -10,7 +10,8 @@ from encoder.errors import ConfigError
 from recipes.ledger import Node, make_tree, read_runs
 from recipes.measurements import BenchResult, ProfileResult
 from recipes.observer import Observer, Silent
-from recipes.result import Part, Result, Run
+from recipes.part import Part
+from recipes.result import Result, Run
 from recipes.runs_config import RunsConfig
 
 SPLITS = ("test", "validation", "train")

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -262,8 +261,8 @@ def test_a_student_with_other_tokens_or_labels_is_refused_with_both_shown(
     assert "has neg, pos" in str(error.value)
 
 
-def test_the_order_of_labels_in_the_data_does_not_matter(options, reviews, tmp_path):
-    """The teacher's order is the student's, whatever comes first in the file."""
+def test_the_order_of_labels_in_the_data_does_not_matter(options, reviews, tmp_path, finetuned):
+    """K5: the teacher's order is the student's, whatever comes first in the file."""
     data = tmp_path / "reversed"
     data.mkdir()
     for split in ("train", "validation", "test"):
@@ -271,4 +270,20 @@ def test_the_order_of_labels_in_the_data_does_not_matter(options, reviews, tmp_p
         (data / f"{split}.csv").write_text("\n".join([head, *reversed(lines)]) + "\n")
     result = distill(DistillConfig(**options | {"data": str(data)}))
     assert result.model.labels == ("neg", "pos")
-    assert np.isfinite(result.scores["test"]["accuracy"])
+    assert result.distillation.teacher.scores["test"] == pytest.approx(finetuned.scores["test"])
+
+
+def test_a_student_whose_labels_stand_in_another_order_is_put_in_the_teachers(options, tmp_path):
+    """K5: the teacher itself, its two labels swapped, is a student that agrees with it everywhere."""
+    folder = Path(options["model"])
+    teacher = load_classifier(folder)
+    swapped = Classifier(teacher.config, Task(kind="single_label", labels=("pos", "neg")))
+    state = teacher.state_dict()
+    for name in ("classifier.output.weight", "classifier.output.bias"):
+        state[name] = state[name].flip(0)
+    swapped.load_state_dict(state)
+    save_classifier(swapped, read_tokenizer(folder), tmp_path / "swapped")
+    student = {"student": str(tmp_path / "swapped"), "layers": None, "learning_rate": 1e-12, "num_epochs": 1}
+    result = distill(DistillConfig(**options | student))
+    assert result.model.labels == ("neg", "pos")
+    assert result.distillation.agreement == {"validation": 1.0, "test": 1.0}

@@ -1,12 +1,15 @@
 """Claims about pruning heads, on a tiny fine-tuned encoder."""
 
+import importlib
 import json
 from pathlib import Path
 
 import pytest
 
+import recipes.pruning_inputs
 from encoder.checkpoint import load_classifier
 from encoder.errors import CompressionError, ConfigError, DataError
+from encoder.rows import TokenizedRows
 from recipes.evaluate import evaluate
 from recipes.evaluate_config import EvaluateConfig
 from recipes.finetune import finetune
@@ -106,23 +109,47 @@ def test_nothing_removed_is_the_parent(options, finetuned):
     assert result.pruning.control is None
 
 
-def test_scoring_rows_are_never_reported_rows(options, monkeypatch):
-    """P8: importance looks at rows of the training split alone."""
-    import recipes.pruning_inputs as module
+def test_rows_that_importance_and_repair_look_at_are_never_reported_ones(options, reviews, monkeypatch):
+    """P8, where the validation rows have to be cut from those of training."""
+    data = reviews_without_validation(reviews, options["output"].parent / "data")
+    seen, split = [], {}
 
-    seen = []
-    draw = module.PruningInputs.draw_training_rows
+    def spy(place, what):
+        real = getattr(importlib.import_module(place), what)
 
-    def spy(self, number, seed):
-        rows = draw(self, number, seed)
-        train = {tuple(self.splits.rows["train"].select([r]).input_ids) for r in range(80)}
-        seen.append(all(tuple(rows.select([r]).input_ids) in train for r in range(len(rows))))
-        return rows
+        def looking(*arguments, **keywords):
+            seen.extend(one for one in arguments if isinstance(one, TokenizedRows))
+            return real(*arguments, **keywords)
 
-    monkeypatch.setattr(module.PruningInputs, "draw_training_rows", spy)
-    prune_heads(PruneHeadsConfig(**options, sparsity=0.3))
-    assert seen
-    assert all(seen)
+        monkeypatch.setattr(f"{place}.{what}", looking)
+
+    spy("compress.pruning", "score_units")
+    spy("compress.pruning", "repair_")
+    tokenize = recipes.pruning_inputs.tokenize
+
+    def keep_splits(*arguments, **keywords):
+        made = tokenize(*arguments, **keywords)
+        split.update(made.rows)
+        return made
+
+    monkeypatch.setattr("recipes.pruning_inputs.tokenize", keep_splits)
+    prune_heads(PruneHeadsConfig(**options | {"data": str(data)}, sparsity=0.3))
+    reported = contents(split["validation"]) | contents(split["test"])
+    assert len(seen) == 3  # scoring, repair, repair of the control
+    assert len(reported) > 25
+    assert all(contents(rows) <= contents(split["train"]) for rows in seen)
+    assert not reported & set().union(*map(contents, seen))
+
+
+def contents(rows: TokenizedRows) -> set[tuple[int, ...]]:
+    return {tuple(rows.select([row]).input_ids.tolist()) for row in range(len(rows))}
+
+
+def reviews_without_validation(reviews: Path, folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("train.csv", "test.csv"):
+        (folder / name).write_text((reviews / name).read_text())
+    return folder
 
 
 def test_pruned_model_goes_through_every_other_command(pruned, reviews, tmp_path):
@@ -205,6 +232,17 @@ def test_max_drop_that_nothing_meets_keeps_the_least_and_says_so(options, two_po
 def test_max_drop_is_judged_after_the_training_where_there_is_one(options):
     config = PruneHeadsConfig(**options, heads=1, max_drop=100.0, recover_epochs=1)
     assert prune_heads(config).pruning.failure is None
+
+
+def test_drop_that_training_did_not_win_back_is_a_failure_with_its_reason(options, monkeypatch):
+    monkeypatch.setattr("recipes.pruning_search.drop_of", lambda inputs, after: 0.03)
+    asked = {"heads": 4, "recover_epochs": 1}
+    failure = prune_heads(PruneHeadsConfig(**options, max_drop=2.0, **asked)).pruning.failure
+    assert failure == (
+        "--max-drop 2 is not met: after the training the validation score is lower by 3.00 points; that "
+        "model was kept"
+    )
+    assert (options["output"] / "run.json").exists()
 
 
 def test_label_free_scoring_needs_no_answer_to_be_right(options):

@@ -122,9 +122,10 @@ def test_run_killed_after_the_training_is_not_trained_again(options, tmp_path, m
     assert watching.steps == 0
 
 
-def test_resuming_something_else_is_refused(options, finetuned, reviews, tmp_path):
+def test_resuming_something_else_is_refused_before_anything_is_computed(options, finetuned, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         prune_heads(PruneHeadsConfig(**options), Watching(stop_after=14))
+    monkeypatch.setattr("recipes.pruning_inputs.score_split", lambda *_, **__: pytest.fail("too late"))
     with pytest.raises(ConfigError, match=r"interrupted run.*--resume continues it, --overwrite"):
         prune_heads(PruneHeadsConfig(**options))
     with pytest.raises(ConfigError, match=r"heads: 6 then, 5 now"):
