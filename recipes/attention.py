@@ -17,7 +17,8 @@ from encoder.task import Task
 from recipes.attention_config import AttentionConfig
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent
-from recipes.result import Part, Run, describe_parent, now, read_result
+from recipes.part import Part
+from recipes.result import Run, describe_parent, now, read_result
 from recipes.scoring import choose_device
 
 if TYPE_CHECKING:

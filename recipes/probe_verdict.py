@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recipes.encoders import EncoderResult
-from recipes.result import DataResult, Part, Run
+from recipes.part import Part
+from recipes.result import DataResult, Run
 
 # Which rows a probe has right, bool [R].
 Right = NDArray[np.bool_]
