@@ -106,6 +106,9 @@ def _remarks(result: Result, export: ExportResult) -> Iterator[str]:
         yield from against_remarks(result.against)
     if export.precision == "int8":
         yield from _int8_remarks(export)
+    latencies = [one for one in (*export.latency_before, *result.latency) if isinstance(one, Latency)]
+    if not all(one.is_reliable for one in latencies):
+        yield "Other work on this machine disturbed the measurement of time; repeat it when it is quiet."
     yield from (f"Failed: {sentence}." for sentence in export.failures)
 
 
