@@ -60,7 +60,7 @@ class ExportConfig(Strict):
     )
     opset: PositiveInt | None = Field(
         default=None,
-        description="The version of the ONNX operators, 17 to 23; otherwise 17, which the most runtimes read.",
+        description="The version of the ONNX operators, 17 to 23; otherwise 17, which most runtimes read.",
         json_schema_extra=EXPORT | {"metavar": "N"},
     )
     calibration_rows: int = Field(
