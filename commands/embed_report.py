@@ -54,7 +54,7 @@ def _facts(result: EmbedResult) -> Iterable[tuple[str, str]]:
         yield (
             "speed",
             f"{result.rows_per_s:,.0f} rows/s over {made:,} rows of {tokens:.0f} tokens, "
-            f"{result.precision} on {result.device}{threads}",
+            f"{result.runtime} on {result.device}{threads}",
         )
     if result.peak_memory_bytes is not None:
         yield "peak memory", size(result.peak_memory_bytes)

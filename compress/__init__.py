@@ -5,7 +5,8 @@ from ``workload``, the ways to run from ``runtimes``, the statistics from ``timi
 ``memory``, ``contention`` (whether other processes were in the way), and ``machine`` (where all that was
 found). ``comparison`` measures several models in turns and ``paired`` says how sure their ratio is;
 ``profile`` shows where the time goes, with a ``stopwatch`` in each sublayer; ``uncertainty`` says how sure a
-score is; ``attention_view`` shows what heads do with one text.
+score is; ``attention_view`` shows what heads do with one text; ``embedders`` turn texts into vectors in any
+runtime.
 
 Pruning: ``pruning`` scores, chooses, removes and repairs heads or neurons (``units``), with ``gates`` to
 silence them, ``importance``, ``selection``, ``removal`` and the least-squares ``repair``; ``layer_choice``

@@ -16,6 +16,7 @@ from compress.graph_builder import CONTRIB, GraphBuilder
 from compress.portable_graph import CLASSIFIER_ACTIVATIONS, PortableParts
 from encoder.config import EncoderConfig
 from encoder.errors import ExportError
+from encoder.vector_choice import Choice
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -27,6 +28,7 @@ OPSET = 17  # the first with LayerNormalization; older runtimes can read it
 LAST_OPSET = 23  # what the operators used here are known to mean
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 OUTPUT = "logits"
+VECTORS = "vectors"
 
 # protobuf cannot hold 2 GB in one file; weights beyond this go into a file beside it.
 MAX_BYTES_INSIDE = 1_800_000_000
@@ -77,20 +79,38 @@ def build_graph(
     Raises:
         ExportError: ``opset`` is none that a graph can be written in.
     """
-    from onnx import TensorProto, helper
-
     opset = OPSET if opset is None else opset
     check_opset(opset)
     builder = GraphBuilder.of_model(model)
-    _ClassifierWriter(builder, model.config, form).write()
+    _GraphWriter(builder, model.config, form).write_logits()
+    return _assemble(builder, model.config, form, opset, OUTPUT, model.task.num_outputs)
+
+
+def build_vector_graph(model: "Classifier", choice: Choice, *, form: GraphForm = "fused") -> "ModelProto":
+    """The graph of ``model``'s encoder up to the vectors of ``choice``: inputs as in ``build_graph``.
+
+    Output ``vectors`` float32 [B, D], of whatever length they come; zeros for a row without tokens. It has
+    no layers above the highest one chosen.
+    """
+    builder = GraphBuilder.of_model(model)
+    _GraphWriter(builder, model.config, form).write_vectors(choice)
+    return _assemble(builder, model.config, form, OPSET, VECTORS, model.config.hidden_size)
+
+
+def _assemble(
+    builder: GraphBuilder, config: EncoderConfig, form: GraphForm, opset: int, output: str, width: int
+) -> "ModelProto":
+    """The nodes of ``builder`` as a graph with one output, float32 [B, ``width``]."""
+    from onnx import TensorProto, helper
+
     graph = helper.make_graph(
         builder.nodes,
-        "classifier",
+        "classifier" if output == OUTPUT else "encoder",
         [
             helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"])
-            for name in graph_inputs(model.config)
+            for name in graph_inputs(config)
         ],
-        [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["batch", model.task.num_outputs])],
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["batch", width])],
         initializer=builder.initializers,
     )
     imports = [helper.make_opsetid("", opset)]
@@ -101,23 +121,19 @@ def build_graph(
     return helper.make_model(graph, opset_imports=imports, ir_version=ir_version, producer_name="enc")
 
 
-class _ClassifierWriter:
-    """Writes all nodes from the inputs to the logits, in the parts of one form."""
+class _GraphWriter:
+    """Writes all nodes from the inputs to the logits, or to vectors, in the parts of one form."""
 
     def __init__(self, builder: GraphBuilder, config: EncoderConfig, form: GraphForm) -> None:
         self._builder, self._config = builder, config
         self._parts = (FusedParts if form == "fused" else PortableParts)(builder, config)
 
-    def write(self) -> None:
+    def write_logits(self) -> None:
+        """All layers, of the last one the first token only, and the classifier."""
         builder, config = self._builder, self._config
         mask, exists, first, any_token = self._read_mask()
         keys = self._parts.keys(mask)
-        x = self._parts.embed(self._positions(exists))
-        if config.embedding_size != config.hidden_size:
-            x = builder.linear("encoder.embeddings.projection", x)  # [B, T, D]
-        normed = x
-        if config.norm == "pre":
-            normed = builder.layer_norm("encoder.layers.0.attention_norm", x, config.layer_norm_eps)
+        x, normed = self._embed(exists)
         for index in range(config.num_hidden_layers - 1):
             mixed = self._attention(index, normed, normed, keys)
             x, normed = self._rest_of_layer(index, x, mixed)
@@ -130,6 +146,49 @@ class _ClassifierWriter:
         pooled = builder.linear("classifier.dense", pooled)
         pooled = CLASSIFIER_ACTIVATIONS[config.classifier.activation](builder, pooled)
         builder.linear("classifier.output", pooled, output=OUTPUT)
+
+    def write_vectors(self, choice: Choice) -> None:
+        """As many layers as ``choice`` takes, and its pooling; see ``encoder.pooling.pool``."""
+        builder, config = self._builder, self._config
+        mask, exists, first, any_token = self._read_mask()
+        keys = self._parts.keys(mask)
+        x, normed = self._embed(exists)
+        states = [x]
+        for index in range(choice.states[-1]):
+            mixed = self._attention(index, normed, normed, keys)
+            x, normed = self._rest_of_layer(index, x, mixed)
+            is_last = index == config.num_hidden_layers - 1
+            states.append(normed if config.norm == "post" or is_last else x)
+        chosen = [states[number] for number in choice.states]
+        x = chosen[0] if len(chosen) == 1 else builder.add("Mean", *chosen)  # [B, T, D]
+        builder.add("Mul", self._pool(x, choice.pooling, mask, exists, first), any_token, output=VECTORS)
+
+    def _pool(self, x: str, pooling: str, mask: str, exists: str, first: str) -> str:
+        """x [B, T, D] → [B, D]; finite, and otherwise of no meaning, for a row without tokens."""
+        from onnx import TensorProto
+
+        builder = self._builder
+        if pooling == "cls":
+            return builder.add("Squeeze", builder.take(x, first), builder.integers(1))
+        if pooling == "max":
+            there = builder.add("Unsqueeze", mask, builder.integers(2))  # [B, T, 1]
+            lowest = builder.number(float(np.finfo(np.float32).min))
+            return builder.add("ReduceMax", builder.add("Where", there, x, lowest), axes=[1], keepdims=0)
+        each = builder.add("Cast", exists, to=TensorProto.FLOAT)  # [B, T]
+        weighted = builder.add("Mul", x, builder.add("Unsqueeze", each, builder.integers(2)))
+        total = builder.add("ReduceSum", weighted, builder.integers(1), keepdims=0)  # [B, D]
+        count = builder.add("ReduceSum", each, builder.integers(1), keepdims=1)  # [B, 1]
+        return builder.add("Div", total, builder.add("Max", count, builder.number(1.0)))
+
+    def _embed(self, exists: str) -> tuple[str, str]:
+        """The embeddings [B, T, D], and what the first layer reads of them, post-norm the same."""
+        builder, config = self._builder, self._config
+        x = self._parts.embed(self._positions(exists))
+        if config.embedding_size != config.hidden_size:
+            x = builder.linear("encoder.embeddings.projection", x)  # [B, T, D]
+        if config.norm == "post":
+            return x, x
+        return x, builder.layer_norm("encoder.layers.0.attention_norm", x, config.layer_norm_eps)
 
     def _read_mask(self) -> tuple[str, str, str, str]:
         """From attention_mask [B, T] to what the rest needs.

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from compress.machine import describe_machine
 from compress.memory import peak_memory_bytes
+from compress.process import default_threads
+from compress.runtimes import runs_a_graph, why_unavailable
+from encoder.errors import ConfigError
 from encoder.files import OutputFolder, write_json
 from encoder.rows import TokenizedRows
 from encoder.text_stream import TextStream, stream_texts
@@ -40,7 +43,7 @@ class EmbedResult(Run):
     normalized: bool
     prefix: str
     encoded: Encoded
-    precision: str
+    runtime: str
     device: str
     threads: int
     resumed_from_row: int | None
@@ -67,11 +70,12 @@ def embed(config: EmbedConfig, observer: Observer | None = None) -> EmbedResult:
     recorder.stage(f"Looking at {config.model}")
     found = find_encoder(config.model, config.max_length)
     choice = choose(config.layers, config.pooling, found.config.num_hidden_layers)
-    device = choose_device(config.device, config.threads)
+    device = _choose_device(config)
     recorder.stage(f"Reading {config.input}")
     texts = stream_texts(config.input, text_column=config.text_column, encoding=config.encoding)
     for note in texts.notes:
         recorder.note(note)
+    output.check_room(texts.num_rows * found.config.hidden_size * 4 * (2 if _is_parquet(config) else 1))
     encoder = describe_encoder(found)
     _claim(output, config, encoder)
     with UnfinishedVectors(output.work / VECTORS_FILE, found.config.hidden_size) as vectors:
@@ -81,18 +85,22 @@ def embed(config: EmbedConfig, observer: Observer | None = None) -> EmbedResult:
         embedding = _Embedding(config, found, choice, device, recorder)
         embedding.run(texts, vectors)
         result = embedding.describe(encoder, vectors, before, time.perf_counter() - started)
-        if config.output.suffix.lower() == ".npy":
-            whole = vectors.finish_npy()
-        else:
+        if _is_parquet(config):
             recorder.stage(f"Writing {config.output}")
             about = result.model_dump(mode="json", include={*_ABOUT}) | {"encoder": encoder.model_dump()}
             whole = vectors.finish_parquet(texts.pieces(PIECE_ROWS, 0), about)
+        else:
+            whole = vectors.finish_npy()
     output.finish_file(whole)
     return result
 
 
+def _is_parquet(config: EmbedConfig) -> bool:
+    return config.output is not None and config.output.suffix.lower() == ".parquet"
+
+
 # What a .parquet file says of its vectors.
-_ABOUT = ("pooling", "layers", "normalized", "prefix", "precision")
+_ABOUT = ("pooling", "layers", "normalized", "prefix", "runtime")
 
 
 class _Embedding:
@@ -103,16 +111,19 @@ class _Embedding:
     ) -> None:
         self.config, self.found, self.choice = config, found, choice
         self.device, self.recorder = device, recorder
+        self.threads = _count_threads(config)
         self.encoded = Encoded(rows=0, rows_cut=0, tokens=0, tokens_lost=0, tokens_unknown=0)
         self.seconds = 0.0
         self.empty = 0
 
     def run(self, texts: TextStream, vectors: UnfinishedVectors) -> None:
         """Embed the texts that are not among ``vectors`` yet, and append them."""
-        from encoder.checkpoint import load_encoder
-        from encoder.embedding import embed_rows, normalize
+        from compress.embedders import open_embedder
+        from encoder.embedding import normalize
 
-        encoder = load_encoder(self.found.folder).to(self.device)
+        embed = open_embedder(
+            self.config.runtime, self.found.folder, self.choice, device=self.device, threads=self.threads
+        )
         self.recorder.stage(f"Embedding {texts.num_rows:,} texts")
         started = time.perf_counter()
         self.recorder.working(vectors.rows, texts.num_rows, "rows")
@@ -125,14 +136,7 @@ class _Embedding:
                 done += more
                 self.recorder.working(done, texts.num_rows, "rows")
 
-            (made,) = embed_rows(
-                encoder,
-                rows,
-                [self.choice],
-                precision=self.config.precision,
-                device=self.device,
-                on_rows=count,
-            )
+            made = embed(rows, count)
             vectors.append(normalize(made) if self.config.normalize else made)
         self.seconds = time.perf_counter() - started
         if self.empty:
@@ -155,8 +159,6 @@ class _Embedding:
         self, encoder: EncoderResult, vectors: UnfinishedVectors, before: int, seconds: float
     ) -> EmbedResult:
         """What was done, in ``seconds`` in all."""
-        import torch
-
         config, made = self.config, vectors.rows - before
         return EmbedResult(
             command="embed",
@@ -177,13 +179,36 @@ class _Embedding:
             normalized=config.normalize,
             prefix=config.prefix,
             encoded=self.encoded,
-            precision=config.precision,
+            runtime=config.runtime,
             device=self.device,
-            threads=torch.get_num_threads(),
+            threads=self.threads,
             resumed_from_row=before if config.resume and before else None,
             rows_per_s=made / self.seconds if made and self.seconds else None,
             peak_memory_bytes=peak_memory_bytes(),
         )
+
+
+def _choose_device(config: EmbedConfig) -> str:
+    """Where to compute. A graph that is made on the spot runs on the CPU, unless a GPU is asked for.
+
+    Raises:
+        ConfigError: it cannot run there on this machine.
+    """
+    if not runs_a_graph(config.runtime):
+        return choose_device(config.device, config.threads)
+    device = "cpu" if config.device == "auto" else config.device
+    if why := why_unavailable(config.runtime, device):
+        raise ConfigError(f"--runtime {config.runtime} cannot run on {device}: {why}")
+    return device
+
+
+def _count_threads(config: EmbedConfig) -> int:
+    """CPU threads to compute with."""
+    if runs_a_graph(config.runtime):
+        return default_threads(config.threads)
+    import torch
+
+    return torch.get_num_threads()
 
 
 def _claim(output: OutputFolder, config: EmbedConfig, encoder: EncoderResult) -> None:

@@ -23,6 +23,7 @@ from recipes.scoring import choose_device, describe_cut
 if TYPE_CHECKING:
     from encoder.data import TaskData
     from encoder.model import Encoder
+    from encoder.prediction import Precision
 
 METRIC = "spearman"
 SIMILARITY = Task(kind="regression", pair=True)
@@ -188,7 +189,8 @@ def _find_cosines(
         done += more
         observer.working(done, len(texts), "texts")
 
-    made = embed_rows(encoder, rows, choices, precision=config.precision, device=device, on_rows=count)
+    precision: Precision = "bf16" if config.runtime == "torch-bf16" else "fp32"
+    made = embed_rows(encoder, rows, choices, precision=precision, device=device, on_rows=count)
     first, second = [place[text] for text in firsts], [place[text] for text in seconds]
     found_cosines = []
     for vectors in map(normalize, made):

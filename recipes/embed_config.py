@@ -81,9 +81,9 @@ class EmbedConfig(Strict):
         "can read.",
         json_schema_extra=OUTPUT,
     )
-    precision: Literal["fp32", "bf16"] = Field(
-        default="fp32",
-        description="What matrix products are computed in.",
+    runtime: Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"] = Field(
+        default="torch-fp32",
+        description="What to compute in; the ONNX graph is made on the spot.",
         json_schema_extra=OUTPUT,
     )
     device: Device = "auto"
@@ -107,6 +107,8 @@ class EmbedConfig(Strict):
                 for name in NOT_COMPARED
                 if name in self.model_fields_set
             ]
+            if self.runtime.startswith("onnx"):
+                problems.append(f"`runtime` is {self.runtime}; all layers at once are computed in torch only")
             problems += column_problems(self.text_column, self.text_pair_column, table=self.compare)
         else:
             problems += self._file_problems()

@@ -61,6 +61,7 @@ def test_comparison_is_a_table_with_the_best_marked(tiny_model, tmp_path, capsys
             ["--input", "a.txt", "--output", "b.csv"],
             "--output is 'b.csv'; expected a name in .npy or .parquet",
         ),
+        (["--compare", "a.csv", "--runtime", "onnx-int8"], "all layers at once are computed in torch only"),
         (["--compare", "a.csv", "--pooling", "max"], "--compare and --pooling exclude each other"),
         (["--input", "a.txt", "--output", "b.npy", "--layers", "top"], "--layers is 'top'; expected a layer"),
         (["--input", "a.txt", "--output", "b.npy", "--label-column", "x"], "of use only with --compare"),

@@ -60,6 +60,16 @@ def test_options_make_other_vectors_and_parquet_says_which(tiny_model, texts, tm
     assert (about["layers"], about["pooling"], about["prefix"]) == ("-2:", "max", "the ")
 
 
+def test_onnx_vectors_are_those_of_torch(tiny_model, texts, tmp_path):
+    options = {"model": str(tiny_model), "input": texts, "layers": "2", "pooling": "max"}
+    result = embed(EmbedConfig(**options, output=tmp_path / "v.npy", runtime="onnx-fp32", threads=1))
+    assert (result.runtime, result.threads) == ("onnx-fp32", 1)
+    assert np.load(tmp_path / "v.npy") == pytest.approx(expected(tiny_model, TEXTS, "2", "max"), abs=1e-4)
+    embed(EmbedConfig(**options, output=tmp_path / "int8.npy", runtime="onnx-int8", threads=1))
+    cosines = (np.load(tmp_path / "v.npy") * np.load(tmp_path / "int8.npy")).sum(1)
+    assert cosines.min() > 0.97
+
+
 def test_unscaled_vectors_have_the_models_own_lengths(tiny_model, texts, tmp_path):
     embed(EmbedConfig(model=str(tiny_model), input=texts, output=tmp_path / "v.npy", normalize=False))
     found = np.load(tmp_path / "v.npy")
