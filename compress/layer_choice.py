@@ -28,9 +28,12 @@ def important_layers(
 ) -> tuple[list[int], list[float]]:
     """One layer goes after another, each time the one without which the mean loss of ``rows`` is lowest.
 
-    Returned with them is, for each of all layers, by how much the loss rises without it alone.
+    Returned with them is, for each of all layers, by how much the loss rises without it alone; nothing of the
+    only layer there is.
     """
     kept = list(range(model.config.num_hidden_layers))
+    if len(kept) == 1:
+        return kept, []
     total = sum(range(keep + 1, len(kept) + 1)) if keep < len(kept) else 0
     first: list[float] = []
     before, done = mean_loss(model, rows, device=device), 0
@@ -38,7 +41,7 @@ def important_layers(
         losses = []
         for layer in kept:
             rest = [other for other in kept if other != layer]
-            losses.append(mean_loss(keep_layers(model, rest), rows, device=device) if rest else float("inf"))
+            losses.append(mean_loss(keep_layers(model, rest), rows, device=device))
             done += 1
             on_done(done, max(total, len(kept)))
         first = first or [loss - before for loss in losses]

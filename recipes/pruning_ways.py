@@ -218,7 +218,7 @@ class LayersWay:
                 device=self.inputs.start.device,
                 on_done=self.observer.working,
             )
-            return self._make(kept, scores)
+            return self._make(kept, scores or None)
         if self.strategy == "top":
             return self._make(bottom_layers(keep))
         return self._make(alternate_layers(self.wanted.total, keep))

@@ -6,6 +6,7 @@ from encoder.checkpoint import load_classifier
 from encoder.errors import ConfigError
 from recipes.drop_layers import drop_layers
 from recipes.drop_layers_config import DropLayersConfig
+from recipes.result import read_result
 
 
 @pytest.fixture
@@ -59,3 +60,11 @@ def test_mistakes_are_told(options):
     ):
         with pytest.raises(ConfigError, match=match):
             drop_layers(DropLayersConfig(**options, **which))
+
+
+def test_the_only_layer_has_no_importance_to_tell(options, tmp_path):
+    drop_layers(DropLayersConfig(**options, layers=1))
+    only = options | {"model": str(options["output"]), "output": tmp_path / "only"}
+    result = drop_layers(DropLayersConfig(**only, layers=1))
+    assert [layer.importance for layer in result.pruning.layers] == [None]
+    assert read_result(tmp_path / "only") == result
