@@ -11,10 +11,11 @@ from pydantic import ValidationError
 from compress.latency import Latency, Unavailable
 from encoder.files import FAILED_SUFFIX, UNFINISHED_SUFFIX
 from recipes.measurements import BenchResult, ProfileResult
+from recipes.probe_verdict import ProbeResult
 from recipes.result import RUN_FILE, SCHEMA_VERSION, ModelResult, Parent, Result, Run
 
 # What `enc` may have written; a command not in here makes or scores a model and writes a `Result`.
-KINDS: Mapping[str, type[Run]] = {"bench": BenchResult, "profile": ProfileResult}
+KINDS: Mapping[str, type[Run]] = {"bench": BenchResult, "profile": ProfileResult, "probe": ProbeResult}
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """Claims about probing layers."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from encoder.errors import ConfigError
+from recipes.ledger import read_runs
 from recipes.probe import probe
 from recipes.probe_config import ProbeConfig
 from recipes.probe_verdict import judge_probes
@@ -30,11 +32,13 @@ def test_each_layer_is_probed_with_both_controls(probed):
 
 
 def test_result_is_kept_as_run_json(probed):
-    from pathlib import Path
-
     kept = json.loads((Path(probed.output) / "run.json").read_text())
     assert kept["command"] == "probe"
     assert len(kept["layers"]) == 4
+    (entry,), problems = read_runs(Path(probed.output).parent)
+    assert entry.run == probed
+    assert entry.made is None
+    assert not problems
 
 
 def test_same_rows_and_seeds_give_the_same_numbers(probed, finetuned, reviews):
