@@ -91,6 +91,49 @@ def read_data(
     alone, so a later evaluation finds the same rows. Raises ``DataError`` or ``ConfigError``.
     """
     options = options or DataOptions()
+    understood = _understand(source, options, task, single_split)
+    columns, cells, reading = understood.columns, understood.cells, understood.reading
+    encoded, task, notes = understood.encoded, understood.task, understood.notes
+    splits = {split: Rows(part.texts, part.pairs, encoded.labels[split]) for split, part in cells.items()}
+    origins = {split: part.table.name for split, part in cells.items()}
+    if "train" in splits:
+        _cut_validation_(splits, origins, options.validation_fraction, task, notes)
+        if options.train_rows is not None and options.train_rows < len(splits["train"]):
+            train = splits["train"]
+            splits["train"] = train.select(first_by_hash(train.keys(), train.labels, options.train_rows))
+            notes.append(
+                f"train: {options.train_rows} of {len(train)} rows are used, the first by content hash"
+            )
+        if "test" not in splits:
+            notes.append("no test split")
+    splits = {split: splits[split] for split in SPLITS if split in splits}
+    report = _make_report(source, reading, task, columns, splits, origins, cells, notes)
+    digest = fingerprint(task.kind, task.labels, splits)
+    return TaskData(
+        {name: _to_dataset(rows, task) for name, rows in splits.items()}, task, report, digest, source
+    )
+
+
+def check_data(source: str, options: DataOptions | None = None, *, task: Task | None = None) -> None:
+    """Refuse what ``read_data`` refuses of columns, rows and labels; nothing is cut, nothing is kept."""
+    _understand(source, options or DataOptions(), task, "train")
+
+
+@dataclass(frozen=True)
+class _Understood:
+    """Columns, cells and labels of a source, before they are made splits of."""
+
+    columns: Columns
+    cells: dict[str, SplitCells]
+    reading: LabelReading
+    encoded: EncodedLabels
+    task: Task
+    notes: list[str]
+
+
+def _understand(
+    source: str, options: DataOptions, task: Task | None, single_split: Literal["train", "test"]
+) -> _Understood:
     if task is not None and options.task not in (None, task.kind):
         raise ConfigError(f"--task {options.task}: the model was trained for {in_words(task.kind)}")
     found = read_source(source, encoding=options.encoding, single_split=single_split)
@@ -110,24 +153,7 @@ def read_data(
     )
     notes.extend(encoded.notes)
     task = task or _make_task(reading, encoded, columns, first.table.name)
-    splits = {split: Rows(part.texts, part.pairs, encoded.labels[split]) for split, part in cells.items()}
-    origins = {split: part.table.name for split, part in cells.items()}
-    if "train" in splits:
-        _cut_validation_(splits, origins, options.validation_fraction, task, notes)
-        if options.train_rows is not None and options.train_rows < len(splits["train"]):
-            train = splits["train"]
-            splits["train"] = train.select(first_by_hash(train.keys(), train.labels, options.train_rows))
-            notes.append(
-                f"train: {options.train_rows} of {len(train)} rows are used, the first by content hash"
-            )
-        if "test" not in splits:
-            notes.append("no test split")
-    splits = {split: splits[split] for split in SPLITS if split in splits}
-    report = _make_report(source, reading, task, columns, splits, origins, cells, notes)
-    digest = fingerprint(task.kind, task.labels, splits)
-    return TaskData(
-        {name: _to_dataset(rows, task) for name, rows in splits.items()}, task, report, digest, source
-    )
+    return _Understood(columns, cells, reading, encoded, task, notes)
 
 
 def _choose_columns(tables: Mapping[str, Table], options: DataOptions, task: Task | None) -> Columns:

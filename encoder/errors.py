@@ -14,7 +14,8 @@ Each message says where, what was expected and found, and what to do. Only ``com
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 SHOWN_PROBLEMS = 20
 
@@ -51,6 +52,30 @@ class CompressionError(EncError):
 
 class ExportError(EncError):
     """A model cannot be written in the format asked for."""
+
+
+class Problems:
+    """What several checks find, so that all of it is told at once and not only what the first one finds."""
+
+    def __init__(self) -> None:
+        self.found: list[EncError] = []
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """The context of one check: its EncError is kept, and the next check can follow."""
+        try:
+            yield
+        except EncError as error:
+            self.found.append(error)
+
+    def tell(self) -> None:
+        """Raise what was found: a single error as it is, several as one, of their kind if they share it."""
+        if len(self.found) == 1:
+            raise self.found[0]
+        if self.found:
+            kinds = {type(error) for error in self.found}
+            kind = kinds.pop() if len(kinds) == 1 else EncError
+            raise kind("\n".join(dict.fromkeys(map(str, self.found))))
 
 
 def did_you_mean(word: str, options: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,8 +79,12 @@ class OutputFolder:
                 + "--overwrite starts again"
             )
         parent = next(folder for folder in self.path.absolute().parents if folder.exists())
-        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-            raise ConfigError(f"--output {self.path}: cannot write in {parent}")
+        if not parent.is_dir():
+            raise ConfigError(f"--output {self.path}: cannot write in {parent}, which is no folder")
+        try:  # to ask for permission is not enough: root has it everywhere, and /proc takes no folder
+            Path(tempfile.mkdtemp(prefix=".enc-", dir=parent)).rmdir()
+        except OSError as error:
+            raise ConfigError(f"--output {self.path}: cannot write in {parent}: {error.strerror}") from error
 
     def check_room(self, size_bytes: int) -> None:
         """Refuse before any work is done what its disk has no room for.

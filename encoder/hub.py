@@ -4,7 +4,8 @@ Without network the hub's own library retries for half a minute; here a short lo
 in the library's cache is still found.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -42,9 +43,8 @@ def download_model(
         CheckpointError: the hub has no such model or cannot be reached, and neither has the local cache.
     """
     from huggingface_hub import hf_hub_download, snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-    try:
+    with _explained(name):
         offline = not hub_answers(name, "model")
         check_config(Path(hf_hub_download(name, config_file, local_files_only=offline)))
         for patterns in weights:
@@ -52,6 +52,28 @@ def download_model(
             folder = Path(snapshot_download(name, allow_patterns=wanted, local_files_only=offline))
             if any(next(folder.glob(pattern), None) for pattern in patterns):
                 break
+    return folder
+
+
+def download_config(name: str, config_file: str) -> Path:
+    """The local copy of the hub's config of the model ``name``, and nothing else of that model.
+
+    Raises:
+        CheckpointError: the hub has no such model or cannot be reached, and neither has the local cache.
+    """
+    from huggingface_hub import hf_hub_download
+
+    with _explained(name):
+        offline = not hub_answers(name, "model")
+        return Path(hf_hub_download(name, config_file, local_files_only=offline))
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        yield
     except HfHubHTTPError as error:
         raise CheckpointError(
             f"{name}: no such folder here, and the model hub has no model of that name, or does not show it "
@@ -61,4 +83,3 @@ def download_model(
         raise CheckpointError(
             f"{name}: no such folder here, and the model hub cannot be reached to look for it there"
         ) from error
-    return folder

@@ -8,7 +8,7 @@ from typing import Any
 from encoder import huggingface, sources
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError, did_you_mean
-from encoder.hub import download_model
+from encoder.hub import download_config, download_model
 from encoder.task import Task
 from encoder.tokenizer import Tokenizer, load_tokenizer
 
@@ -34,7 +34,23 @@ def resolve_model(source: str, *, exported: bool = False) -> Path:
     Raises:
         CheckpointError: there is none; one that is exported and not welcome; or one whose export failed.
     """
-    folder = _find(source)
+    return _usable(source, _find_here(source) or _download(source), exported=exported)
+
+
+def peek_config(source: str) -> EncoderConfig:
+    """The config of the model called ``source``; from a hub nothing else is fetched.
+
+    Raises:
+        CheckpointError: as ``resolve_model``.
+    """
+    folder = _find_here(source)
+    if folder is None:
+        path = download_config(source, CONFIG_FILE)
+        return huggingface.config_from_json(read_json(path), f"{source}/{CONFIG_FILE}")
+    return read_config(_usable(source, folder, exported=False))
+
+
+def _usable(source: str, folder: Path, *, exported: bool) -> Path:
     if (folder / FAILED_FILE).is_file():
         why = (folder / FAILED_FILE).read_text(encoding="utf-8", errors="replace").strip()
         raise CheckpointError(f"{source}: the export of this model failed, so it is not used: {why}")
@@ -55,7 +71,8 @@ def is_exported(folder: Path) -> bool:
     return isinstance(own, dict) and "export" in own
 
 
-def _find(source: str) -> Path:
+def _find_here(source: str) -> Path | None:
+    """The folder on this machine; ``None`` where ``source`` can only be a name on the hub."""
     if sources.is_builtin_model(source):
         return sources.builtin_model_folder(source)
     folder = Path(source).expanduser()
@@ -70,7 +87,7 @@ def _find(source: str) -> Path:
     if folder.parent.name and folder.parent.is_dir():  # runs/typo is no model of the hub's user "runs"
         here = [str(path) for path in folder.parent.iterdir() if path.is_dir()]
         raise CheckpointError(f"{source}: no such folder{did_you_mean(source, here)}")
-    return _download(source)
+    return None
 
 
 def _download(name: str) -> Path:

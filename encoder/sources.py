@@ -80,9 +80,23 @@ def read_source(
         return SourceTables({single_split: table}, table.notes)
     if source in BUILTIN_DATA:
         return SourceTables(_read_bbc_news(source))
+    check_place(source)
+    return _read_hub(source, single_split)
+
+
+def check_place(source: str) -> None:
+    """Refuse, before anything is read, what is neither here nor can be a name on the hub.
+
+    Raises:
+        DataError: there is nothing of that name, or an empty file.
+    """
+    path = Path(source).expanduser()
+    if path.is_file() and path.stat().st_size == 0:
+        raise DataError(f"{path}: the file is empty")
+    if path.exists() or source in BUILTIN_DATA:
+        return
     if path.suffix.lower() in (*FORMATS, ".txt", ".json") or not _HUB_NAME.fullmatch(source):
         raise DataError(f"{source}: no such file or folder")
-    return _read_hub(source, single_split)
 
 
 def _read_folder(folder: Path, encoding: str | None) -> SourceTables:

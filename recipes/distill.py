@@ -17,12 +17,14 @@ from encoder.files import write_atomic
 from encoder.rows import TokenizedRows
 from recipes.against import SPLITS, compare_logits, describe_against
 from recipes.distill_config import DistillConfig
-from recipes.distill_inputs import prepare, read_all
+from recipes.distill_inputs import check_files, prepare, read_all
 from recipes.distill_result import ControlResult, DistillResult, TeacherResult
+from recipes.distill_student import check_layers
+from recipes.first_look import look_first
 from recipes.frozen_storage import place_on_disk
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import RUN_FILE, Result
-from recipes.resuming import check_output_folder, claim, finish
+from recipes.resuming import claim, finish
 from recipes.scoring import FineTuned, Scored, Splits, choose_precision, score_split
 from recipes.side_by_side import BothLatencies, measure_in_turns
 from recipes.trained import make_result, score_and_save
@@ -48,7 +50,14 @@ def distill(config: DistillConfig, observer: Observer | None = None) -> Result:
     """
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
-    folder, finished = check_output_folder("distill", config, recorder)
+    folder, finished = look_first(
+        "distill",
+        config,
+        recorder,
+        check_shape=lambda shape: check_layers(config, shape),
+        further=lambda: check_files(config),
+        needs_classifier=True,
+    )
     if finished is not None:
         return finished
     found, plan, inputs, unlabeled = read_all(config, recorder)

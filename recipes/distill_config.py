@@ -43,8 +43,8 @@ class DistillConfig(TrainingOptions):
     )
     unlabeled: Path | None = Field(
         default=None,
-        description="Texts without labels (.txt with one a line, or a table): the student learns the "
-        "teacher's answers to them as well.",
+        description="Texts without labels (.txt with one a line, or a table): of them, too, the student "
+        "learns the teacher's answers and, where the preset has them, hidden states or relations.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "FILE"},
     )
 
@@ -182,7 +182,10 @@ class DistillConfig(TrainingOptions):
                 if given
             ]
         elif self.layers is None and not by_number:
-            problems.append("nothing says what the student is; give `layers`, `student` or `hidden_size`")
+            problems.append(
+                "nothing says what the student is; give `layers`, `init_layers` (as 1,3,5), `student` or "
+                "`hidden_size`"
+            )
         if self.progressive > 1 and by_number:
             problems.append("`progressive` chooses the layers of each step; `init_layers` can only name how")
         if self.progressive > self.num_epochs:

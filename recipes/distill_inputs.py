@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from encoder.errors import DataError
+from encoder.errors import DataError, Problems
+from encoder.model_folder import peek_config
 from encoder.rows import TokenizedRows
 from recipes.distill_config import DistillConfig
 from recipes.distill_student import StudentPlan, plan_student
@@ -38,6 +39,22 @@ def read_all(
     return found, plan, inputs, unlabeled
 
 
+def check_files(config: DistillConfig) -> None:
+    """Refuse, before anything is read, a student or a file of texts that is not there.
+
+    Raises:
+        EncError: both, where both are missing.
+    """
+    problems = Problems()
+    if config.student is not None:
+        with problems.collected():
+            peek_config(config.student)
+    if config.unlabeled is not None and not config.unlabeled.exists():
+        with problems.collected():
+            raise DataError(f"--unlabeled {config.unlabeled}: no such file")
+    problems.tell()
+
+
 def _read_unlabeled(config: DistillConfig, found: FineTuned, observer: Observer) -> Unlabeled | None:
     from encoder.texts import read_texts
 
@@ -56,9 +73,22 @@ def _read_unlabeled(config: DistillConfig, found: FineTuned, observer: Observer)
     kept = [row for row, text in enumerate(read.texts) if text.strip()]
     if not kept:
         raise DataError(f"--unlabeled {config.unlabeled}: no texts in it")
-    observer.note(f"{len(kept):,} texts without labels are learnt from as well, by the teacher's answers.")
+    learnt = _learnt_of_them(config)
+    observer.note(f"{len(kept):,} texts without labels are learnt from as well: the teacher's {learnt}.")
     pairs = None if read.pairs is None else tuple(read.pairs[row] for row in kept)
     return Unlabeled(tuple(read.texts[row] for row in kept), pairs)
+
+
+def _learnt_of_them(config: DistillConfig) -> str:
+    """What the student learns of rows that have no label."""
+    names = {
+        "soft": "answers",
+        "hidden": "hidden states",
+        "relations": "relations between tokens",
+        "embeddings": "embeddings",
+    }
+    learnt = [name for loss, name in names.items() if config.weights[loss]]
+    return " and ".join(filter(None, [", ".join(learnt[:-1]), learnt[-1]]))
 
 
 def prepare(

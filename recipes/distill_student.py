@@ -58,34 +58,45 @@ def plan_student(options: DistillConfig, start: StartingModel, task: Task) -> St
     return plan
 
 
-def _plan_layers(options: DistillConfig, start: StartingModel) -> StudentPlan:
-    from compress.student import shrink_steps
+def check_layers(options: DistillConfig, teacher: EncoderConfig) -> None:
+    """Refuse layers that a teacher of this shape does not have, and steps that its layers do not allow.
 
-    count, named = start.config.num_hidden_layers, options.named_layers
+    Raises:
+        ConfigError: all that is wrong with them.
+    """
+    if options.student is not None:
+        return
+    count, named = teacher.num_hidden_layers, options.named_layers
     problems = []
     if missing := [str(layer) for layer in named or () if layer >= count]:
         problems.append(
             f"--init-layers {','.join(missing)}: {options.model} has {count} layers, counted from 0"
         )
-    keep = len(named) if named is not None else options.layers
-    assert keep is not None
-    if keep > count:
+    keep = options.layers if named is None else len(named)
+    if keep is not None and keep > count:
         problems.append(f"--layers {keep}: {options.model} has {count} layers")
-    elif options.progressive > max(1, count - keep):
+    elif keep is not None and options.progressive > max(1, count - keep):
         problems.append(
             f"--progressive {options.progressive}: {count - keep} of {count} layers go, one a step at least"
         )
     if problems:
         raise ConfigError.from_problems(problems)
+
+
+def _plan_layers(options: DistillConfig, start: StartingModel) -> StudentPlan:
+    from compress.student import shrink_steps
+
+    check_layers(options, start.config)
+    count, named = start.config.num_hidden_layers, options.named_layers
+    keep = options.layers if named is None else len(named)
+    assert keep is not None
     return StudentPlan(tuple(shrink_steps(count, keep, options.progressive)))
 
 
 def _plan_thinner(options: DistillConfig, start: StartingModel) -> StudentPlan:
     from compress.student import thinner_config
 
-    count = start.config.num_hidden_layers
-    if options.layers is not None and options.layers > count:
-        raise ConfigError(f"--layers {options.layers}: {options.model} has {count} layers")
+    check_layers(options, start.config)
     try:
         config = thinner_config(
             start.config,

@@ -45,7 +45,9 @@ class DropLayersConfig(PruningOptions):
         given = [f"`{name}`" for name, is_given in ways.items() if is_given]
         problems = []
         if len(given) > 1:
-            problems.append(f"{' and '.join(given)} all say which layers stay; give one of them")
+            problems.append(
+                f"{' and '.join(given)} {'both' if len(given) == 2 else 'all'} say which layers stay; give one of them"
+            )
         if not given and self.max_drop is None:
             problems.append("nothing says how much to remove; give `layers`, `keep`, `drop` or `max_drop`")
         if ways["keep"] or ways["drop"]:

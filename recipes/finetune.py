@@ -12,10 +12,11 @@ from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
 from encoder.files import write_atomic
 from recipes.finetune_config import FinetuneConfig
+from recipes.first_look import look_first
 from recipes.frozen_storage import go_to, open_prefixes, plan_storage
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import RUN_FILE, Result, TrainingResult
-from recipes.resuming import check_output_folder, claim, finish
+from recipes.resuming import claim, finish
 from recipes.scoring import Splits
 from recipes.trained import describe_training, make_result, score_and_save
 from recipes.training_inputs import (
@@ -41,16 +42,17 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     Raises:
         ConfigError, DataError, CheckpointError: before any training, with all that is wrong of a kind.
     """
-    from encoder.frozen_prefix import frozen_depth
-
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
-    folder, finished = check_output_folder("finetune", config, recorder)
+    folder, finished = look_first(
+        "finetune", config, recorder, check_shape=lambda shape: _check_layers(config, shape)
+    )
     if finished is not None:
         return finished
     start = look_at_start(config, recorder)
-    _check_layers(config, start.config)
     inputs = read_training_data(config, start, recorder)
+    from encoder.frozen_prefix import frozen_depth  # torch: not before all of that is found right
+
     model = load_start(inputs, config.seed, recorder)
     frozen = _freeze(config, model, recorder)
     splits = tokenize_all(inputs, recorder)

@@ -16,12 +16,13 @@ from compress.uncertainty import CONFIDENCE, score_difference
 from encoder.errors import ConfigError
 from encoder.files import write_atomic
 from encoder.metrics import LOWER_IS_BETTER, main_metric
+from recipes.first_look import look_first
 from recipes.freeze_sweep_config import FreezeSweepConfig
 from recipes.freeze_verdict import Point, Verdict, judge_sweep
 from recipes.frozen_storage import open_prefixes, plan_storage
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import RUN_FILE, FreezeSweep, Result, SweepPoint
-from recipes.resuming import check_output_folder, claim, finish
+from recipes.resuming import claim, finish
 from recipes.scoring import Splits
 from recipes.trained import make_result, save_as_scored, score_and_save
 from recipes.training_inputs import (
@@ -50,11 +51,14 @@ def freeze_sweep(config: FreezeSweepConfig, observer: Observer | None = None) ->
     Raises:
         ConfigError, DataError, CheckpointError: before any training, with all that is wrong of a kind.
     """
-    from recipes.freeze_points import Points
-
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
-    folder, finished = check_output_folder("freeze-sweep", config, recorder)
+    folder, finished = look_first(
+        "freeze-sweep",
+        config,
+        recorder,
+        check_shape=lambda shape: _choose_points(config, shape.num_hidden_layers),
+    )
     if finished is not None:
         return finished
     start = look_at_start(config, recorder)
@@ -63,6 +67,8 @@ def freeze_sweep(config: FreezeSweepConfig, observer: Observer | None = None) ->
     inputs = read_training_data(config, start, recorder)
     if "validation" not in inputs.data.splits:
         raise ConfigError(f"{config.data} has no validation rows, on which the points are compared")
+    from recipes.freeze_points import Points  # torch: not before all of that is found right
+
     splits = tokenize_all(inputs, recorder)
     base = load_start(inputs, config.seed, recorder)
     train, validation = splits.rows["train"], splits.rows["validation"]

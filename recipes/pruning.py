@@ -20,6 +20,7 @@ from encoder.errors import CompressionError, ConfigError
 from encoder.files import OutputFolder, write_atomic
 from recipes.account import make_account
 from recipes.against import describe_against
+from recipes.first_look import look_first
 from recipes.observer import Observer, Recorder, Silent
 from recipes.pruning_inputs import PruningInputs, look_at_model, read_rows, score_before
 from recipes.pruning_measuring import PROOF_ROWS, measure_both, measure_sizes, prove_reloaded
@@ -29,7 +30,7 @@ from recipes.pruning_search import Chooser, Chosen, missed
 from recipes.pruning_training import Recovery, can_be_resumed
 from recipes.pruning_ways import Wanted, Way
 from recipes.result import RUN_FILE, Result, describe_model, describe_parent
-from recipes.resuming import check_output_folder, claim, finish
+from recipes.resuming import claim, finish
 from recipes.scoring import Scored, score_split
 from recipes.side_by_side import BothLatencies
 
@@ -58,12 +59,17 @@ def prune_model(
     """
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
-    folder, finished = check_output_folder(command, options, recorder)
+    folder, finished = look_first(
+        command,
+        options,
+        recorder,
+        check_shape=lambda shape: _check_removable(options, want(shape)),
+        needs_classifier=True,
+    )
     if finished is not None:
         return finished
     start = look_at_model(options, recorder)
     wanted = want(start.config)
-    _check_removable(options, wanted)
     data = read_rows(options, start, recorder)
     parent = describe_parent(start.found.source, start.found.folder)
     work = claim(folder, options, model=parent.sha256, data=data.fingerprint)

@@ -59,6 +59,8 @@ def check_output_folder(
         observer.note(f"{config.output} is finished; there is nothing to resume.")
         return folder, finished
     folder.check()
+    if config.resume and not folder.work.exists():
+        observer.note(f"Nothing to resume in {config.output}; starting anew.")
     finished = read_result(folder.work) if config.resume else None
     if finished is not None:  # killed while tidying up
         finish(folder)

@@ -119,6 +119,48 @@ def test_mistyped_command_line_fails_before_torch_is_imported(arguments, message
     assert done.stdout == "HEAVY 2 []\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "extra", "message"),
+    [
+        (["finetune", "--model"], ["--freeze-layers", "9"], "--freeze-layers 9: {model} has 3 layers"),
+        (["freeze-sweep", "--model"], ["--points", "1,9"], "--points 9: {model} has 3 layers"),
+        (["prune-heads"], ["--keep", "foo"], "--keep: 'foo' is not LAYER:NUMBERS"),
+        (["prune-neurons"], ["--keep", "9:1"], "--keep: no layer 9; the model has 3"),
+        (["drop-layers"], ["--drop", "7"], "--drop 7: {model} has 3 layers"),
+        (["distill"], ["--layers", "9", "--unlabeled", "no.txt"], "--layers 9: {model} has 3 layers"),
+    ],
+)
+def test_all_mistakes_in_output_shape_and_data_are_told_together_and_without_torch(
+    command, extra, message, tiny_model, tmp_path
+):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_text("")
+    done = enc(*command, tiny_model, "--data", "no.csv", "--output", tmp_path / "there", *extra, script=SPY)
+    assert f"--output {tmp_path / 'there'}: the folder exists and is not empty" in done.stderr
+    assert message.format(model=tiny_model) in done.stderr
+    assert "no.csv: no such file or folder" in done.stderr
+    assert ("--unlabeled no.txt: no such file" in done.stderr) == ("--unlabeled" in extra)
+    assert done.stdout == "HEAVY 2 []\n"
+
+
+def test_missing_model_missing_data_and_impossible_output_are_one_message(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    output = tmp_path / "file" / "out"
+    assert run(["finetune", "--model", "./nope", "--data", "nope.csv", "--output", str(output)]) == 2
+    shown = capsys.readouterr().err
+    assert f"--output {output}: cannot write in {tmp_path / 'file'}" in shown
+    assert "./nope: no such folder" in shown and "nope.csv: no such file or folder" in shown
+
+
+def test_rows_are_looked_through_where_something_else_is_wrong(tiny_model, tmp_path):
+    (tmp_path / "data.csv").write_text("text,lable\nfine,1\n")
+    (tmp_path / "out").write_text("")
+    arguments = ["--model", tiny_model, "--data", tmp_path / "data.csv", "--output", tmp_path / "out"]
+    done = enc("finetune", *arguments, script=SPY)
+    assert "a file of that name exists" in done.stderr and "text, lable" in done.stderr
+    assert done.stdout == "HEAVY 2 []\n"
+
+
 def test_no_arguments_show_the_help(capsys):
     assert run([]) == 0
     assert "finetune" in capsys.readouterr().out

@@ -36,7 +36,10 @@ def test_json_is_the_result(words, capsys):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ((), "nothing says what the student is; give --layers, --student or --hidden-size"),
+        (
+            (),
+            "nothing says what the student is; give --layers, --init-layers (as 1,3,5), --student or --hidden-size",
+        ),
         (("--layers", "2", "--init-layers", "every"), "--init-layers is 'every'; expected one of alternate"),
         (("--layers", "2", "--init-layers", "0,1,2"), "--init-layers names 3 layers, --layers is 2"),
         (("--layers", "2", "--init-layers", "2,0"), "whole numbers from 0 up, rising"),

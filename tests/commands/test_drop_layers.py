@@ -21,6 +21,6 @@ def test_result_is_shown(words, capsys):
 
 def test_mistakes_are_told(words, capsys):
     assert run([*words, "--keep", "0,1", "--drop", "2"]) == 2
-    assert "--keep and --drop all say which layers stay" in capsys.readouterr().err
+    assert "--keep and --drop both say which layers stay" in capsys.readouterr().err
     assert run([*words, "--drop", "x"]) == 2
     assert "--drop is 'x'; expected whole numbers from 0 up" in capsys.readouterr().err

@@ -1,4 +1,6 @@
-from encoder.errors import DataError, EncError, did_you_mean
+import pytest
+
+from encoder.errors import ConfigError, DataError, EncError, Problems, did_you_mean
 
 
 def test_all_problems_are_shown_up_to_twenty() -> None:
@@ -13,3 +15,18 @@ def test_a_close_word_is_suggested_and_a_far_one_is_not() -> None:
     assert did_you_mean("pos ", ["neg", "pos"]) == "; did you mean 'pos'?"
     assert did_you_mean("SPAM", ["ham", "Spam"]) == "; did you mean 'Spam'?"
     assert did_you_mean("xyzzy", ["neg", "pos"]) == ""
+
+
+def test_problems_are_told_together_and_keep_their_kind_where_they_share_it() -> None:
+    problems = Problems()
+    problems.tell()
+    for error in (DataError("one"), DataError("one"), DataError("two")):
+        with problems.collected():
+            raise error
+    with pytest.raises(DataError, match="^one\ntwo$"):
+        problems.tell()
+    with problems.collected():
+        raise ConfigError("three")
+    with pytest.raises(EncError, match="^one\ntwo\nthree$") as told:
+        problems.tell()
+    assert type(told.value) is EncError

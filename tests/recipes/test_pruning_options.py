@@ -53,7 +53,7 @@ def test_options_that_make_no_sense_together_are_refused(given, message):
     ("given", "message"),
     [
         ({}, "give `layers`, `keep`, `drop` or `max_drop`"),
-        ({"layers": 2, "drop": (1,)}, "`layers` and `drop` all say which layers stay"),
+        ({"layers": 2, "drop": (1,)}, "`layers` and `drop` both say which layers stay"),
         ({"drop": (1,), "max_drop": 1.0}, "`max_drop` has no say where the layers are named"),
         ({"keep": (1,), "strategy": "top"}, "`strategy` has no say where the layers are named"),
         ({"layers": 2, "strategy": "top", "rows": 9}, "`rows` has no say where `strategy` is top"),
