@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
-from recipes.fields import PRUNING, split_at_commas
+from recipes.fields import PRUNING, all_say, split_at_commas
 from recipes.pruning_options import SCORING, PruningOptions
 
 Layers = Annotated[tuple[NonNegativeInt, ...], BeforeValidator(split_at_commas)]
@@ -45,9 +45,7 @@ class DropLayersConfig(PruningOptions):
         given = [f"`{name}`" for name, is_given in ways.items() if is_given]
         problems = []
         if len(given) > 1:
-            problems.append(
-                f"{' and '.join(given)} {'both' if len(given) == 2 else 'all'} say which layers stay; give one of them"
-            )
+            problems.append(f"{all_say(given)} which layers stay; give one of them")
         if not given and self.max_drop is None:
             problems.append("nothing says how much to remove; give `layers`, `keep`, `drop` or `max_drop`")
         if ways["keep"] or ways["drop"]:

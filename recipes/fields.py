@@ -1,5 +1,6 @@
 """Options that several commands have, each described once; and the panels that `--help` groups options in."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -112,6 +113,11 @@ MinRuns = Annotated[
     int,
     Field(gt=0, description="Times that each case is run at least.", json_schema_extra=MEASURING),
 ]
+
+
+def all_say(names: Sequence[str]) -> str:
+    """``a and b both say``, ``a, b and c all say``."""
+    return f"{', '.join(names[:-1])} and {names[-1]} {'both' if len(names) == 2 else 'all'} say"
 
 
 def column_problems(text: str | None, text_pair: str | None, *, table: str | None) -> list[str]:

@@ -24,6 +24,7 @@ from recipes.fields import (
     TextPairColumn,
     Threads,
     ValidationFraction,
+    all_say,
     column_problems,
     output_problems,
 )
@@ -212,9 +213,7 @@ class UnitPruningOptions(PruningOptions):
         given = [f"`{name}`" for name, is_given in ways.items() if is_given]
         problems = []
         if len(given) > 1:
-            problems.append(
-                f"{' and '.join(given)} {'both' if len(given) == 2 else 'all'} say what stays; give one of them"
-            )
+            problems.append(f"{all_say(given)} what stays; give one of them")
         if not given and self.max_drop is None:
             names = ", ".join(f"`{name}`" for name in ways)
             problems.append(f"nothing says how much to remove; give one of {names}, or `max_drop`")

@@ -38,7 +38,7 @@ def test_json_is_the_result(words, capsys):
     [
         (
             (),
-            "nothing says what the student is; give --layers, --init-layers (as 1,3,5), --student or --hidden-size",
+            "nothing says what the student is; give --layers, --init-layers (as 1,3,5), --student or",
         ),
         (("--layers", "2", "--init-layers", "every"), "--init-layers is 'every'; expected one of alternate"),
         (("--layers", "2", "--init-layers", "0,1,2"), "--init-layers names 3 layers, --layers is 2"),

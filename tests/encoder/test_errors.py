@@ -23,10 +23,10 @@ def test_problems_are_told_together_and_keep_their_kind_where_they_share_it() ->
     for error in (DataError("one"), DataError("one"), DataError("two")):
         with problems.collected():
             raise error
-    with pytest.raises(DataError, match="^one\ntwo$"):
+    with pytest.raises(DataError, match=r"^one\ntwo$"):
         problems.tell()
     with problems.collected():
         raise ConfigError("three")
-    with pytest.raises(EncError, match="^one\ntwo\nthree$") as told:
+    with pytest.raises(EncError, match=r"^one\ntwo\nthree$") as told:
         problems.tell()
     assert type(told.value) is EncError

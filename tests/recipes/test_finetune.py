@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from encoder.checkpoint import load_classifier
-from encoder.errors import CheckpointError, ConfigError, DataError
+from encoder.errors import CheckpointError, ConfigError, DataError, EncError
 from encoder.model_folder import read_task
 from encoder.training import TrainingConfig
 from recipes.evaluate import evaluate
@@ -273,10 +273,10 @@ def test_mistake_ends_the_run_before_anything_is_made(options, change, error, me
     assert not options["output"].with_name("out.unfinished").exists()
 
 
-def test_unsupported_family_is_refused_by_name_before_the_data_is_read(options, tmp_path):
+def test_unsupported_family_is_refused_by_name_together_with_missing_data(options, tmp_path):
     (tmp_path / "t5").mkdir()
     (tmp_path / "t5" / "config.json").write_text('{"model_type": "t5"}')
-    with pytest.raises(CheckpointError, match=r"t5.*bert"):
+    with pytest.raises(EncError, match=r"t5.*bert[^\n]*\nno-such-file.csv: no such file"):
         finetune(FinetuneConfig(**options | {"model": str(tmp_path / "t5"), "data": "no-such-file.csv"}))
 
 
