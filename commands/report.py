@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from commands.tables import count, duration, facts_table, interval, make_table, number, print_indented, size
 from compress.latency import Latency, Unavailable
 from recipes.result import Against, Result, TrainingResult
+from recipes.trained import LATENCY_BATCH_SIZES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -168,6 +169,14 @@ def _latency_remarks(latency: Sequence[Latency | Unavailable]) -> Iterable[str]:
             lines[f"{one.device}: {one.device_name}{threads}; on rows of the data, in their own lengths"] = (
                 None
             )
+    if few := [
+        one.shape.batch_size
+        for one in latency
+        if isinstance(one, Latency) and one.shape.batch_size not in LATENCY_BATCH_SIZES
+    ]:
+        lines[
+            f"There are {few[0]} rows to time: the larger batch has these, not {LATENCY_BATCH_SIZES[-1]}."
+        ] = None
     if any(isinstance(one, Latency) and not one.is_reliable for one in latency):
         lines["Other work on this machine disturbed the measurement; repeat it when it is quiet."] = None
     return lines

@@ -81,8 +81,16 @@ def choose_columns(
         elif pairs:
             chosen["text"], chosen["text-pair"] = pairs[0]
         elif pair and text_pair is None:
+            single = [column for column in available if column.strip().casefold() in TEXT_COLUMNS]
+            has = f", and of texts there is only {single[0]!r}" if len(single) == 1 else ""
             problems.append(
-                f"{where}: the model takes pairs of texts: give --text-column and --text-pair-column"
+                f"{where}: the model takes pairs of texts{has}: give --text-column and --text-pair-column"
+            )
+        elif pair is False and len(of_two := _pairs_of_no_single(available, taken)) == 1:
+            first, second = of_two[0]
+            problems.append(
+                f"{where}: pairs of texts ({first!r} and {second!r}), and the model takes a single text: "
+                "give data with one text a row, or --text-column to take one of them"
             )
         else:
             chosen["text"] = _by_convention(TEXT_COLUMNS, available, taken, "text", where, problems)
@@ -114,6 +122,13 @@ def _pairs(available: Sequence[str], taken: set[str]) -> list[tuple[str, str]]:
         if columns[0] is not None and columns[1] is not None and not taken & set(columns):
             found.append((columns[0], columns[1]))
     return found
+
+
+def _pairs_of_no_single(available: Sequence[str], taken: set[str]) -> list[tuple[str, str]]:
+    """The pairs of columns, where no column holds a single text by its name."""
+    if any(column.strip().casefold() in TEXT_COLUMNS for column in available):
+        return []
+    return _pairs(available, taken)
 
 
 def _by_convention(

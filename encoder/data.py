@@ -15,11 +15,14 @@ from encoder.config import Strict
 from encoder.data_report import DataReport, LabelRange, Overlap, SplitReport
 from encoder.errors import ConfigError, DataError
 from encoder.label_names import EncodedLabels, Variants, encode_labels
-from encoder.labels import LabelReading, infer_reading
+from encoder.labels import LabelReading, infer_reading, list_labels
 from encoder.reading import Table
 from encoder.sources import SPLITS, read_source
 from encoder.splits import Rows, cut_rows, fingerprint, first_by_hash, label_strata, overlap, repeats
 from encoder.task import Task, TaskKind, in_words
+
+# A score on fewer rows than these is hardly one.
+FEW_ROWS = 30
 
 
 class DataOptions(Strict):
@@ -266,8 +269,16 @@ def _make_report(
         )
         absent = [name for name, count in reports[split].classes.items() if not count]
         if absent:
-            shown = ", ".join(absent[:10]) + (f", … ({len(absent)} labels)" if len(absent) > 10 else "")
-            notes.append(f"{split}: no rows of {shown}")
+            these = "that" if len(absent) == 1 else "these"
+            blind = "" if split == "train" else f": its score says nothing of {these}"
+            notes.append(f"{split}: no rows of {list_labels(absent)}{blind}")
+        if split != "train" and len(rows) < FEW_ROWS:
+            share = f"; one row is {100 / len(rows):.1f} points of accuracy"
+            few = f"{len(rows)} row{'' if len(rows) == 1 else 's'}"
+            notes.append(
+                f"{split}: only {few}: a score on so few means little"
+                f"{share if task.kind == 'single_label' else ''}"
+            )
     overlaps = []
     for first, second in (("train", "validation"), ("train", "test"), ("validation", "test")):
         if first in splits and second in splits:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from encoder.cells import SplitCells
 from encoder.errors import DataError, did_you_mean
-from encoder.labels import WHOLE_AS_FLOAT, LabelReading, parse_number, short
+from encoder.labels import WHOLE_AS_FLOAT, LabelReading, list_labels, parse_number, short
 from encoder.splits import Label
 
 Variants = Literal["refuse", "merge", "keep"]
@@ -67,15 +67,9 @@ def encode_labels(
     names = fixed or sort_names(
         {spellings.accepted[name] for name in counts["train"] if name in spellings.accepted}
     )
-    whose = (
-        " (the labels of the model)"
-        if known is not None
-        else " (the labels of train)"
-        if len(splits) > 1
-        else ""
-    )
+    whose = "of the model" if known is not None else "of train" if len(splits) > 1 else "in use"
     index = {name: number for number, name in enumerate(names)}
-    refused = False
+    refused = unknown = False
     labels: dict[str, list[Label]] = {}
     for split, found in rows.items():
         labels[split] = []
@@ -84,6 +78,7 @@ def encode_labels(
                 if spellings.accepted.get(name) not in index:
                     meant = spellings.refused.get(name)
                     refused |= meant is not None
+                    unknown = True
                     fault = unknown_label(name, names, whose, meant)
                     problems.append(f"{splits[split].where(number)}: {fault}")
             numbered = sorted(
@@ -91,7 +86,8 @@ def encode_labels(
             )
             labels[split].append(tuple(numbered) if reading.kind == "multi_label" else sum(numbered))
     if problems:
-        raise DataError.from_problems(problems, title=VARIANTS_HINT if refused else "")
+        error = DataError.from_problems(problems, title=VARIANTS_HINT if refused else "")
+        raise DataError(f"{error}\nthe labels {whose}: {list_labels(names)}") if unknown else error
     return EncodedLabels(tuple(names), labels, spellings.notes)
 
 
@@ -169,11 +165,10 @@ def fold(name: str) -> str:
     return str(int(folded)) if _WHOLE.fullmatch(folded) else folded
 
 
-def unknown_label(name: str, names: Sequence[str], whose: str = "", meant: str | None = None) -> str:
-    """``label 'pos ' is not one of neg, pos; did you mean 'pos'?``"""
-    shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
+def unknown_label(name: str, names: Sequence[str], whose: str, meant: str | None = None) -> str:
+    """``label 'pos ' is none of the labels of train; did you mean 'pos'?``"""
     hint = did_you_mean(name, names) if meant is None else f"; did you mean {meant!r}?"
-    return f"label {short(name)} is not one of {shown}{whose}{hint}"
+    return f"label {short(name)} is none of the labels {whose}{hint}"
 
 
 def _names(cells: SplitCells, reading: LabelReading, problems: list[str]) -> list[tuple[str, ...]]:

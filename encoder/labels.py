@@ -18,6 +18,8 @@ from encoder.task import TaskKind
 # A label cell, tidied: text, a list of labels, or None where there is none.
 Cell = str | tuple[str, ...] | None
 
+# Labels that a message names; of more it tells the number.
+SHOWN_LABELS = 10
 SEPARATORS = ("|", ";", ",")
 WHOLE_AS_FLOAT = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
@@ -39,7 +41,9 @@ class LabelReading:
             cell = _parse_brackets(cell)
         if isinstance(cell, tuple):
             if self.kind == "single_label" and len(cell) != 1:
-                raise ValueError(f"{len(cell)} labels ({', '.join(cell)}), a single-label task has one a row")
+                raise ValueError(
+                    f"{len(cell)} labels ({list_labels(cell)}), a single-label task has one a row"
+                )
             if any(not name.strip() for name in cell):
                 raise ValueError("an empty label name in the list")
             return tuple(dict.fromkeys(cell))
@@ -248,6 +252,12 @@ def parse_number(text: str) -> float:
 def short(name: str) -> str:
     """A label as an error shows it."""
     return repr(name if len(name) <= 60 else name[:60] + "…")
+
+
+def list_labels(names: Sequence[str]) -> str:
+    """Labels as a message shows them: each in quotes, as a name may hold a comma, and the first ten."""
+    more = f", … ({len(names):,} in all)" if len(names) > SHOWN_LABELS else ""
+    return ", ".join(map(short, names[:SHOWN_LABELS])) + more
 
 
 def _parse_brackets(cell: str) -> tuple[str, ...]:

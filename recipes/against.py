@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from compress.uncertainty import McNemar, ScoreDifference, mcnemar, rows_right, score_difference
 from encoder.errors import ConfigError
+from encoder.labels import list_labels
 from encoder.metrics import LOWER_IS_BETTER, main_metric, score
 from encoder.model_folder import read_task, resolve_model
 from encoder.task import Task, in_words
@@ -151,5 +152,5 @@ def judge(difference: ScoreDifference, test: McNemar | None, source: str) -> str
 
 
 def _describe(task: Task) -> str:
-    labels = f" with {', '.join(task.labels[:6])}{', …' if len(task.labels) > 6 else ''}"
+    labels = f" with {list_labels(task.labels)}"
     return f"{in_words(task.kind)}{labels if task.labels else ''}"

@@ -71,7 +71,6 @@ def distill(config: DistillConfig, observer: Observer | None = None) -> Result:
     before = time.perf_counter()
     with closing(_ask_teacher(lesson, work if on_disk else None)) as targets:
         seconds = time.perf_counter() - before
-        recorder.stage(f"Training the student{'' if lesson.options.progressive == 1 else ', in steps'}")
         student = _teach(lesson, targets, work / "student")
     done = _Done(found, lesson, inputs, splits, student, teacher, seconds, needed, on_disk)
     control = _train_control(done, work / "control") if config.control else None
@@ -150,7 +149,6 @@ class _Done:
 
 def _train_control(done: _Done, work: Path) -> tuple["Taught", dict[str, Scored]]:
     lesson = done.lesson
-    lesson.observer.stage("Training the control: the same student, from the labels alone")
     control = _teach(lesson, None, work)
     name = "the control"
     return control, _score(control.model, done.splits, lesson.start.device, name, lesson.observer)

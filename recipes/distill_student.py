@@ -9,6 +9,7 @@ import numpy as np
 
 from encoder.config import EncoderConfig
 from encoder.errors import CompressionError, ConfigError
+from encoder.labels import list_labels
 from encoder.model_folder import read_config, read_task, read_tokenizer, resolve_model
 from encoder.rows import TokenizedRows
 from encoder.task import Task
@@ -143,7 +144,7 @@ def _describe(tokenizer: "Tokenizer") -> str:
 
 
 def _labels(task: Task) -> str:
-    return ", ".join(task.labels[:6]) + (", …" if len(task.labels) > 6 else "") or "a number"
+    return list_labels(task.labels) or "a number"
 
 
 def _relation_problems(options: DistillConfig, teacher: EncoderConfig, plan: StudentPlan) -> list[str]:

@@ -32,6 +32,7 @@ from recipes.training_inputs import StartingModel, make_training_config
 
 if TYPE_CHECKING:
     from encoder.objective import Objective
+    from encoder.training import TrainingProgress
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ def teach(lesson: Lesson, targets: Targets | None, work: Path) -> Taught:
     layers: Sequence[int] | None = None
     done: list[TrainingResult] = []
     for step, num_epochs in enumerate(_share_epochs(lesson.options.num_epochs, len(lesson.plan.sizes))):
+        lesson.observer.stage(_name_step(lesson.plan, step, taught=targets is not None))
         model, chosen = make_student(
             lesson.options, lesson.plan, lesson.teacher, lesson.labelled, lesson.start.device,
             step=step, before=model,
@@ -118,7 +120,8 @@ def teach(lesson: Lesson, targets: Targets | None, work: Path) -> Taught:
             layers = list(chosen) if layers is None else [layers[place] for place in chosen]
         if step == 0 or layers is not None:
             _say_start(lesson, model, layers, taught=targets is not None)
-        done.append(_train(lesson, model, targets, num_epochs, work / f"step-{step}"))
+        before = sum(len(part.epochs) for part in done)
+        done.append(_train(lesson, model, targets, num_epochs, work / f"step-{step}", epochs_before=before))
     assert model is not None
     return Taught(
         model,
@@ -132,6 +135,15 @@ def _share_epochs(num_epochs: int, steps: int) -> list[int]:
     """Epochs of each step; what does not divide evenly goes to the last."""
     each = num_epochs // steps
     return [*[each] * (steps - 1), num_epochs - each * (steps - 1)]
+
+
+def _name_step(plan: StudentPlan, step: int, *, taught: bool) -> str:
+    """``Training the student, step 1 of 2: 4 layers``; the control says what it is."""
+    who = "the student" if taught else "the control, the same student from the labels alone"
+    if len(plan.sizes) == 1:
+        return f"Training {who}"
+    layers = f"{plan.sizes[step]} layer{'' if plan.sizes[step] == 1 else 's'}"
+    return f"Training {who}, step {step + 1} of {len(plan.sizes)}: {layers}"
 
 
 def _say_start(lesson: Lesson, model: Classifier, layers: Sequence[int] | None, *, taught: bool) -> None:
@@ -162,8 +174,20 @@ def _listed(layers: Sequence[int]) -> str:
 
 
 def _train(
-    lesson: Lesson, model: Classifier, targets: Targets | None, num_epochs: int, work: Path
+    lesson: Lesson,
+    model: Classifier,
+    targets: Targets | None,
+    num_epochs: int,
+    work: Path,
+    *,
+    epochs_before: int,
 ) -> TrainingResult:
+    """One step; its epochs are told as those of the whole training, after ``epochs_before``."""
+
+    def tell(progress: "TrainingProgress") -> None:
+        epoch = progress.epoch + epochs_before
+        lesson.observer.training(replace(progress, epoch=epoch, num_epochs=lesson.options.num_epochs))
+
     options, start = lesson.options, replace(lesson.start, config=model.config)
     config = make_training_config(options, start).model_copy(update={"num_epochs": num_epochs})
     frozen = freeze_(model, Freezing())
@@ -179,7 +203,7 @@ def _train(
             work_folder=work,
             resume=options.resume,
             device=start.device,
-            on_progress=lesson.observer.training,
+            on_progress=tell,
             objective=objective,
         )
     return describe_training(model, frozen, outcome, config, start.device)

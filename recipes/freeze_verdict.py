@@ -251,7 +251,7 @@ class _Words:
         if self._max_drop is not None:
             allowed = f"no more than {self._amount(self._max_drop)}"
             return f"The largest k that loses {allowed} is {k}: {self._loss(k)}."
-        what = "it scores best" if k == verdict.best else f"{self._loss(k)}, which is within noise"
+        what = self._loss(k) if k == verdict.best else f"{self._loss(k)}, which is within noise"
         if k == 0:
             return f"Nothing can be frozen without a loss, as far as can be seen: k = 0 is fine, {what}."
         return f"Up to k = {k} freezing costs nothing that can be seen: {what}."
@@ -291,6 +291,8 @@ class _Words:
         point = self._points[k]
         assert point.loss is not None
         if k == self._verdict.best:
+            if equal := [f"k = {k}" for k, other in self._points.items() if k != point.k and other.loss == 0]:
+                return f"it scores as well as {_listed(equal)}, and no other does better"
             return "it scores best"
         if point.low is None or point.high is None:
             return f"it loses {self._amount(point.loss)}"

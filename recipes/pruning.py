@@ -154,8 +154,9 @@ def _make_result(command: str, done: _Done, work: Path, recorder: Recorder, star
     before, after = inputs.before[split].logits, scored[split].logits
     against = describe_against(found, split, data.task, before, after, data.labels(split))
     control = _draw_control(done, recorder)
-    recorder.stage("Saving, and proving that it is what it should be")
+    recorder.stage("Saving")
     save_classifier(done.model, found.tokenizer, work)
+    recorder.stage(f"Proving on {PROOF_ROWS} rows at most that silenced and removed are the same")
     masked = _prove_removed(done)
     sizes = measure_sizes(inputs, done.model, work)
     latency = BothLatencies()
@@ -163,6 +164,7 @@ def _make_result(command: str, done: _Done, work: Path, recorder: Recorder, star
         recorder.note("Nothing was removed: there is no gain to measure.")
     else:
         latency = measure_both(options, inputs, work, recorder)
+    recorder.stage("Proving that a fresh process gives the same; it takes as long as enc takes to start")
     reloaded = prove_reloaded(options, inputs, done.model, work)
     failure = done.chosen.failure or missed(options, inputs, scored["validation"].scores)
     return make_account(

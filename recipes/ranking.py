@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from encoder.errors import ConfigError, did_you_mean
+from encoder.labels import list_labels
 from encoder.task import Task
 from recipes.prediction import Prediction
 
@@ -29,7 +30,7 @@ def choose_ranking(task: Task, label: str | None, model: str) -> Ranking:
         if label is not None:
             raise ConfigError(f"--rank-by {label!r}: {model} gives a value, and has no labels")
         return Ranking(None)
-    listing = f"its labels are {', '.join(task.labels)}"
+    listing = f"its labels are {list_labels(task.labels)}"
     if label is None:
         if task.kind == "multi_label" or len(task.labels) != 2:
             raise ConfigError(f"--rank-by is missing: by which label's probability? {model}: {listing}")

@@ -105,3 +105,10 @@ def test_every_command_has_its_recipe_its_test_and_its_page(command):
         assert (ROOT / folder / f"{command}.py").exists()
         assert (ROOT / "tests" / folder / f"test_{command}.py").exists()
     assert (ROOT / "docs" / f"{command.replace('_', '-')}.md").exists()
+
+
+def test_every_command_whose_result_is_a_run_json_is_in_its_documentation():
+    source = (ROOT / "commands/app.py").read_text()
+    commands = set(re.findall(r"^    \((\w+), \1\.\1\),$", source, re.MULTILINE)) - {"predict", "runs"}
+    (row,) = re.findall(r"^\| `command` \| (.*) \|$", (ROOT / "docs/run-json.md").read_text(), re.MULTILINE)
+    assert {name.replace("_", "-") for name in commands} == set(re.findall(r"`([\w-]+)`", row))

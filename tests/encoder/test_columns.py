@@ -62,6 +62,12 @@ def test_the_model_says_whether_pairs_are_wanted() -> None:
         choose_columns(["text", "label"], where="f", pair=True)
     with pytest.raises(DataError, match="the model takes a single text"):
         choose_columns(["text", "b", "label"], where="f", text_pair="b", pair=False)
+    with pytest.raises(
+        DataError, match=r"pairs of texts \('text_a' and 'text_b'\), and the model takes a single"
+    ):
+        choose_columns(["text_a", "text_b", "label"], where="f", pair=False)
+    with pytest.raises(DataError, match=r"takes pairs of texts, and of texts there is only 'review'"):
+        choose_columns(["review", "label"], where="f", pair=True)
     assert choose_columns(["question", "answer"], where="f", pair=False, need_label=False) == Columns(
         "question"
     )

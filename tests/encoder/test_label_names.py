@@ -4,6 +4,7 @@ from collections import Counter
 import pytest
 
 from encoder.label_names import fold, settle_spellings, sort_names, unknown_label
+from encoder.labels import list_labels
 
 
 def test_whole_numbers_are_sorted_by_value() -> None:
@@ -19,8 +20,10 @@ def test_case_spaces_unicode_form_and_leading_zeros_do_not_make_another_label() 
 
 
 def test_the_message_names_the_labels_and_the_one_meant() -> None:
-    assert unknown_label("pos ", ["neg", "pos"]) == "label 'pos ' is not one of neg, pos; did you mean 'pos'?"
-    assert "… (30 in all)" in unknown_label("x", [str(number) for number in range(30)])
+    message = "label 'pos ' is none of the labels of train; did you mean 'pos'?"
+    assert unknown_label("pos ", ["neg", "pos"], "of train") == message
+    assert list_labels(['food, "drink"', "a"]) == "'food, \"drink\"', 'a'"
+    assert list_labels([str(number) for number in range(30)]).endswith("'9', … (30 in all)")
 
 
 def test_a_variant_is_refused_and_the_commonest_spelling_in_train_is_meant() -> None:

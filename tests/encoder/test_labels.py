@@ -110,7 +110,7 @@ def test_lists_and_single_labels_do_not_mix() -> None:
 def test_unsound_cells_are_named() -> None:
     with pytest.raises(ValueError, match=r"label 'a\|\|b' has an empty name beside a '\|'"):
         LabelReading("multi_label", "", "|").names("a||b")
-    with pytest.raises(ValueError, match=r"2 labels \(a, b\), a single-label task has one a row"):
+    with pytest.raises(ValueError, match=r"2 labels \('a', 'b'\), a single-label task has one a row"):
         LabelReading("single_label", "").names(("a", "b"))
     with pytest.raises(ValueError, match="is not a list such as"):
         LabelReading("multi_label", "", bracketed=True).names("[a, b]")

@@ -63,7 +63,7 @@ def test_other_order_of_labels_changes_nothing(finetuned, reviews, tmp_path):
 
 
 def test_model_of_another_task_is_refused_with_both_shown(finetuned, tiny_model):
-    with pytest.raises(ConfigError, match=r"--against .* single-label with neg, pos; expected .* with a, b"):
+    with pytest.raises(ConfigError, match=r"--against .* with 'neg', 'pos'; expected .* with 'a', 'b'"):
         check_other(finetuned.output, Task(kind="single_label", labels=("a", "b")))
     with pytest.raises(ConfigError, match="without a classifier; there is nothing to compare"):
         check_other(str(tiny_model), Task(kind="single_label", labels=("a", "b")))

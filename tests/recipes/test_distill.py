@@ -16,6 +16,7 @@ from encoder.task import Task
 from recipes.distill import distill
 from recipes.distill_config import DistillConfig
 from recipes.ledger import make_tree, read_runs
+from recipes.observer import Silent
 
 
 class Killed(BaseException):
@@ -40,6 +41,31 @@ def options(finetuned, reviews, tmp_path):
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return {name: p.detach() for name, p in load_classifier(folder).named_parameters()}
+
+
+def test_steps_and_control_have_headings_and_epochs_that_count_through(options):
+    class Heard(Silent):
+        def __init__(self):
+            self.stages, self.epochs = [], []
+
+        def stage(self, name):
+            self.stages.append(name)
+
+        def training(self, progress):
+            if progress.validation is not None:
+                self.epochs.append((progress.epoch, progress.num_epochs))
+
+    heard = Heard()
+    more = {"layers": 1, "progressive": 2, "num_epochs": 3, "control": True}
+    distill(DistillConfig(**options | more), heard)
+    control = "Training the control, the same student from the labels alone"
+    assert [name for name in heard.stages if name.startswith("Training")] == [
+        "Training the student, step 1 of 2: 2 layers",
+        "Training the student, step 2 of 2: 1 layer",
+        f"{control}, step 1 of 2: 2 layers",
+        f"{control}, step 2 of 2: 1 layer",
+    ]
+    assert heard.epochs == [(1, 3), (2, 3), (3, 3)] * 2
 
 
 def test_a_student_learns_beside_a_control_and_the_result_says_so(options, finetuned):
@@ -235,7 +261,9 @@ def test_labels_that_the_teacher_does_not_have_are_refused_with_both_shown(
 ):
     data = tmp_path / "other.csv"
     data.write_text("text,label\n" + "a good film,joy\na bad film,anger\n" * 10)
-    with pytest.raises(DataError, match=r"label 'joy' is not one of neg, pos \(the labels of the model\)"):
+    with pytest.raises(
+        DataError, match=r"(?s)label 'joy' is none of .*the labels of the model: 'neg', 'pos'$"
+    ):
         distill(DistillConfig(**options | {"data": str(data)}))
 
 

@@ -134,3 +134,8 @@ def test_single_k_is_not_compared():
     _, verdict = judge_sweep({4: (0.9, 0.91)}, rows=100)
     assert verdict.chosen == 4
     assert verdict.sentences == ("Only k = 4 was tried; there is nothing to compare it with.",)
+
+
+def test_equal_scores_are_called_equal():
+    _, verdict = judge_sweep({0: (0.9,), 1: (0.8,), 2: (0.9,)}, rows=10, sampling_errors=lambda best: {})
+    assert "it scores as well as k = 0, and no other does better" in verdict.sentences[0]

@@ -27,7 +27,7 @@ def test_two_labels_rank_by_the_second_and_more_by_the_one_that_is_named():
     one = Prediction("q", "c", ("other",), (0.7, 0.3))
     assert choose_ranking(PAIRS, None, "m").score(one) == 0.3
     assert choose_ranking(PAIRS, "other", "m").score(one) == 0.7
-    with pytest.raises(ConfigError, match="its labels are other, same; did you mean 'same'"):
+    with pytest.raises(ConfigError, match="its labels are 'other', 'same'; did you mean 'same'"):
         choose_ranking(PAIRS, "sane", "m")
     three = Task(kind="single_label", labels=("a", "b", "c"), pair=True)
     with pytest.raises(ConfigError, match="--rank-by is missing"):
