@@ -37,7 +37,7 @@ def resolve_model(source: str, *, exported: bool = False) -> Path:
     return _usable(source, _find_here(source) or _download(source), exported=exported)
 
 
-def peek_config(source: str) -> EncoderConfig:
+def peek_config(source: str, *, exported: bool = False) -> EncoderConfig:
     """The config of the model called ``source``; from a hub nothing else is fetched.
 
     Raises:
@@ -47,7 +47,7 @@ def peek_config(source: str) -> EncoderConfig:
     if folder is None:
         path = download_config(source, CONFIG_FILE)
         return huggingface.config_from_json(read_json(path), f"{source}/{CONFIG_FILE}")
-    return read_config(_usable(source, folder, exported=False))
+    return read_config(_usable(source, folder, exported=exported))
 
 
 def _usable(source: str, folder: Path, *, exported: bool) -> Path:

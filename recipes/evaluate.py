@@ -8,8 +8,9 @@ from encoder.errors import ConfigError
 from recipes.account import make_account
 from recipes.against import check_other, find_parent, score_against
 from recipes.evaluate_config import EvaluateConfig
+from recipes.first_look import look_before_measuring
 from recipes.observer import Observer, Recorder, Silent
-from recipes.result import Result, check_output, describe_model, describe_parent, save_run
+from recipes.result import Result, describe_model, describe_parent, save_run
 from recipes.scoring import (
     FineTuned,
     choose_device_of,
@@ -30,7 +31,7 @@ def evaluate(config: EvaluateConfig, observer: Observer | None = None) -> Result
         ConfigError, DataError, CheckpointError: before anything is computed.
     """
     started = time.perf_counter()
-    output = check_output(config.output, overwrite=config.overwrite)
+    output = look_before_measuring(config, exported=True, needs_classifier=True)
     recorder = Recorder(observer or Silent())
     recorder.stage(f"Looking at {config.model}")
     found = find_fine_tuned(config.model, config.max_length, exported=True)

@@ -8,12 +8,13 @@ import numpy as np
 
 from compress.size import matrix_parameters
 from encoder.config import EncoderConfig
-from encoder.errors import ConfigError, EncError, ExportError
+from encoder.errors import ConfigError, Problems
 from encoder.files import OutputFolder
 from encoder.rows import TokenizedRows
 from encoder.texts import TextRows
 from recipes.export_config import ExportConfig
 from recipes.export_vocabulary import read_vocabulary_texts
+from recipes.first_look import look_at_inputs
 from recipes.observer import Observer
 from recipes.scoring import FineTuned, Scored, Splits, find_fine_tuned, score_split, tokenize
 
@@ -86,18 +87,18 @@ def look_at_model(options: ExportConfig, observer: Observer) -> ExportedFrom:
         that cannot be made or has no room; a graph that cannot be written, or cannot be run here.
     """
     folder = OutputFolder(options.output, overwrite=options.overwrite)
-    folder.check()
+    problems = Problems()
+    with problems.collected():
+        folder.check()
+    look_at_inputs(options, problems, needs_classifier=True)
+    problems.tell()
     observer.stage(f"Looking at {options.model}")
     found = find_fine_tuned(options.model, None)
     start = ExportedFrom(found, folder, read_vocabulary_texts(options, pair=found.task.pair))
-    problems = []
     for check in (_check_form, _check_precision):
-        try:
+        with problems.collected():
             check(options, start)
-        except EncError as error:
-            problems.append(str(error))
-    if problems:
-        raise ExportError.from_problems(problems)
+    problems.tell()
     folder.check_room(round(PARAMETER_BYTES * matrix_parameters(start.config)))
     return start
 

@@ -4,22 +4,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from compress.machine import require_gpu
 from encoder.config import EncoderConfig
-from encoder.errors import Problems
+from encoder.errors import ConfigError, Problems
 from encoder.files import OutputFolder
-from encoder.model_folder import is_exported, peek_config, read_task
+from encoder.model_folder import peek_config, read_task
 from encoder.sources import BUILTIN_DATA, check_place
 from encoder.task import Task
+from recipes.models import no_classifier
 from recipes.observer import Observer
-from recipes.result import Result
+from recipes.result import Result, check_output
 from recipes.resuming import Resumable, check_output_folder
 
 # Where something is refused already, rows up to so many bytes are still looked through for more to tell.
 LOOKED_THROUGH_BYTES = 20_000_000
 
 
-class Options(Resumable, Protocol):
-    """The options of a command that makes a model of a model and data."""
+class Inputs(Protocol):
+    """The options that name a model and data."""
 
     @property
     def model(self) -> str:
@@ -30,9 +32,25 @@ class Options(Resumable, Protocol):
         """A file, a folder, or a name."""
 
 
+class Making(Inputs, Resumable, Protocol):
+    """The options of a command that makes a model of a model and data."""
+
+
+class Measuring(Inputs, Protocol):
+    """The options of a command that scores a model on data, and may keep its result."""
+
+    @property
+    def output(self) -> Path | None:
+        """The folder to make."""
+
+    @property
+    def overwrite(self) -> bool:
+        """Replace it."""
+
+
 def look_first(
     command: str,
-    options: Options,
+    options: Making,
     observer: Observer,
     *,
     check_shape: Callable[[EncoderConfig], object] = lambda shape: None,
@@ -53,27 +71,68 @@ def look_first(
         folder, finished = check_output_folder(command, options, observer)
     if folder is not None and finished is not None:
         return folder, finished
-    shape = None
-    with problems.collected():
-        shape = peek_config(options.model)
-    if shape is not None:
-        with problems.collected():
-            check_shape(shape)
-    place_is_good = False
-    with problems.collected():
-        check_place(options.data)
-        place_is_good = True
     with problems.collected():
         further()
-    if problems.found and place_is_good:
-        with problems.collected():
-            _look_through(options, needs_classifier=needs_classifier, model_is_good=shape is not None)
+    look_at_inputs(options, problems, check_shape=check_shape, needs_classifier=needs_classifier)
     problems.tell()
     assert folder is not None
     return folder, None
 
 
-def _look_through(options: Any, *, needs_classifier: bool, model_is_good: bool) -> None:
+def look_before_measuring(
+    options: Measuring, *, exported: bool = False, needs_classifier: bool = False
+) -> OutputFolder | None:
+    """As ``look_first``, for a command that makes no model: the folder to keep its result in, if any.
+
+    ``exported``: a model that `enc export` wrote is welcome.
+
+    Raises:
+        EncError: all that is wrong with output, model and data; of one kind where all of it is.
+    """
+    problems = Problems()
+    folder = None
+    with problems.collected():
+        folder = check_output(options.output, overwrite=options.overwrite)
+    look_at_inputs(options, problems, exported=exported, needs_classifier=needs_classifier)
+    problems.tell()
+    return folder
+
+
+def look_at_inputs(
+    options: Inputs,
+    problems: Problems,
+    *,
+    exported: bool = False,
+    check_shape: Callable[[EncoderConfig], object] = lambda shape: None,
+    needs_classifier: bool,
+) -> None:
+    """Collect in ``problems`` what is wrong with model and data; see ``look_first``."""
+    shape, task = None, None
+    with problems.collected():
+        shape = peek_config(options.model, exported=exported)
+        folder = Path(options.model).expanduser()
+        task = read_task(folder) if folder.is_dir() else None
+        if needs_classifier and folder.is_dir() and task is None:
+            raise no_classifier(options.model)
+    if shape is not None:
+        with problems.collected():
+            check_shape(shape)
+        most = getattr(options, "max_length", None)
+        if most is not None and most > shape.max_tokens and not exported:
+            with problems.collected():
+                raise ConfigError(
+                    f"--max-length {most}: {options.model} holds {shape.max_tokens} tokens at most"
+                )
+    if getattr(options, "device", None) == "cuda" and not exported:
+        with problems.collected():
+            require_gpu(otherwise="cpu or auto")
+    with problems.collected():
+        check_place(options.data)
+        if problems.found and (task is not None or not needs_classifier):
+            _look_through(options, task if needs_classifier else None)
+
+
+def _look_through(options: Any, task: Task | None) -> None:
     """The rows, where they are few and here; without torch and ``datasets``."""
     path = Path(options.data).expanduser()
     if path.is_dir():
@@ -87,13 +146,5 @@ def _look_through(options: Any, *, needs_classifier: bool, model_is_good: bool) 
         return
     from encoder.data import DataOptions, check_data
 
-    task: Task | None = None
-    if needs_classifier:
-        folder = Path(options.model).expanduser()
-        if not model_is_good or not folder.is_dir() or is_exported(folder):
-            return
-        task = read_task(folder)
-        if task is None:
-            return
     names = [name for name in DataOptions.model_fields if hasattr(options, name)]
     check_data(options.data, DataOptions(**{name: getattr(options, name) for name in names}), task=task)

@@ -13,10 +13,11 @@ from encoder.rows import TokenizedRows
 from encoder.task import in_words
 from encoder.vector_choice import choose
 from recipes.encoders import FoundEncoder, describe_encoder, find_encoder
+from recipes.first_look import look_before_measuring
 from recipes.observer import Observer, Recorder, Silent
 from recipes.probe_config import ProbeConfig
 from recipes.probe_verdict import ProbeResult, Right, judge_probes, summarize
-from recipes.result import Encoded, check_output, describe_data, describe_parent, now, save_run
+from recipes.result import Encoded, describe_data, describe_parent, now, save_run
 from recipes.scoring import choose_device, describe_cut
 
 if TYPE_CHECKING:
@@ -36,16 +37,16 @@ def probe(config: ProbeConfig, observer: Observer | None = None) -> ProbeResult:
     Raises:
         ConfigError, DataError, CheckpointError: before anything is computed.
     """
-    from encoder.checkpoint import load_encoder
-    from encoder.model import Encoder, initialise_
-
     started = time.perf_counter()
-    folder = check_output(config.output, overwrite=config.overwrite)
+    folder = look_before_measuring(config)
     recorder = Recorder(observer or Silent())
     recorder.stage(f"Looking at {config.model}")
     found = find_encoder(config.model, config.max_length)
     device = choose_device(config.device, config.threads)
     data = _read(config, recorder)
+    from encoder.checkpoint import load_encoder  # torch: not before all of that is found right
+    from encoder.model import Encoder, initialise_
+
     rows, encoded = _tokenize(config, found, data, recorder)
 
     def embed(encoder: "Encoder", what: str) -> Layers:

@@ -143,6 +143,16 @@ def test_all_mistakes_in_output_shape_and_data_are_told_together_and_without_tor
     assert done.stdout == "HEAVY 2 []\n"
 
 
+@pytest.mark.parametrize("command", ["evaluate", "probe", "export"])
+def test_measuring_and_exporting_tell_all_mistakes_together_too(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    output = tmp_path / "file" / "out"
+    done = enc(command, "./nope", "--data", "nope.csv", "--output", output, script=SPY)
+    assert f"--output {output}: cannot write in {tmp_path / 'file'}" in done.stderr
+    assert "./nope: no such folder" in done.stderr and "nope.csv: no such file or folder" in done.stderr
+    assert done.stdout == "HEAVY 2 []\n"
+
+
 def test_missing_model_missing_data_and_impossible_output_are_one_message(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     output = tmp_path / "file" / "out"

@@ -285,8 +285,8 @@ def test_a_student_with_other_tokens_or_labels_is_refused_with_both_shown(
     with pytest.raises(ConfigError) as error:
         distill(DistillConfig(**options | {"layers": None, "student": str(other)}))
     assert str(error.value).count("SHA-256") == 2
-    assert "a classifier for other labels, x, y; the teacher" in str(error.value)
-    assert "has neg, pos" in str(error.value)
+    assert "a classifier for other labels, 'x', 'y'; the teacher" in str(error.value)
+    assert "has 'neg', 'pos'" in str(error.value)
 
 
 def test_the_order_of_labels_in_the_data_does_not_matter(options, reviews, tmp_path, finetuned):

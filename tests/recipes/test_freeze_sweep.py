@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from encoder.checkpoint import load_classifier
-from encoder.errors import ConfigError
+from encoder.errors import ConfigError, EncError
 from encoder.model_folder import read_tokenizer
 from encoder.prediction import predict_logits
 from recipes.evaluate import evaluate
@@ -206,8 +206,9 @@ def test_what_is_kept(options, keep):
 )
 def test_mistake_ends_the_sweep_before_anything_is_made(options, change, message):
     if "best_metric" not in change:
-        options["data"] = "no-such-file.csv"  # not even looked for
-    with pytest.raises(ConfigError, match=message):
+        options["data"] = "no-such-file.csv"
+        message = rf"{message}[^\n]*\nno-such-file.csv: no such file"
+    with pytest.raises(EncError, match=message):
         freeze_sweep(FreezeSweepConfig(**options | change))
     assert not options["output"].with_name("sweep.unfinished").exists()
 
