@@ -16,7 +16,7 @@ from recipes.inputs import make_workload, read_inputs
 from recipes.measurements import BenchModel, BenchRatio, BenchResult, BenchRow
 from recipes.models import FoundModel
 from recipes.observer import Observer, Recorder, Silent
-from recipes.result import check_output, describe_model, describe_parent, now, save_run
+from recipes.result import describe_model, describe_parent, now, save_run
 
 DEFAULT_LENGTHS = (32, 128)
 DEVICES = {"cpu": ("cpu",), "cuda": ("cuda",), "all": ("cpu", "cuda")}
@@ -30,7 +30,6 @@ def bench(config: BenchConfig, observer: Observer | None = None) -> BenchResult:
         ConfigError, DataError, CheckpointError: before anything is measured.
     """
     started = time.perf_counter()
-    folder = check_output(config.output, overwrite=config.overwrite)
     recorder = Recorder(observer or Silent())
     inputs = read_inputs(config.models, config, recorder, other_devices="cpu or all", exported=True)
     models, rows = inputs.models, inputs.rows
@@ -57,7 +56,7 @@ def bench(config: BenchConfig, observer: Observer | None = None) -> BenchResult:
         rows=tuple(timed),
         ratios=tuple(ratios),
     )
-    save_run(result, folder)
+    save_run(result, inputs.folder)
     return result
 
 

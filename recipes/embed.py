@@ -8,9 +8,10 @@ from compress.machine import describe_machine
 from compress.memory import peak_memory_bytes
 from compress.process import default_threads
 from compress.runtimes import runs_a_graph, why_unavailable
-from encoder.errors import ConfigError
+from encoder.errors import ConfigError, Problems
 from encoder.files import OutputFolder, write_json
 from encoder.rows import TokenizedRows
+from encoder.sources import check_place
 from encoder.text_stream import TextStream, stream_texts
 from encoder.vector_choice import Choice, choose
 from encoder.vector_file import UnfinishedVectors
@@ -65,10 +66,17 @@ def embed(config: EmbedConfig, observer: Observer | None = None) -> EmbedResult:
     assert config.output is not None
     started = time.perf_counter()
     output = OutputFolder(config.output, overwrite=config.overwrite, resume=config.resume)
-    output.check_file()
     recorder = Recorder(observer or Silent())
     recorder.stage(f"Looking at {config.model}")
-    found = find_encoder(config.model, config.max_length)
+    problems, found = Problems(), None
+    with problems.collected():
+        output.check_file()
+    with problems.collected():
+        check_place(str(config.input))
+    with problems.collected():
+        found = find_encoder(config.model, config.max_length)
+    problems.tell()
+    assert found is not None
     choice = choose(config.layers, config.pooling, found.config.num_hidden_layers)
     device = _choose_device(config)
     recorder.stage(f"Reading {config.input}")

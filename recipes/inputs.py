@@ -11,13 +11,15 @@ from compress.machine import require_gpu
 from compress.workload import Case, Workload, from_grid, from_rows
 from encoder.cells import read_text_cells
 from encoder.columns import choose_columns
-from encoder.errors import ConfigError, DataError
+from encoder.errors import ConfigError, DataError, Problems
+from encoder.files import OutputFolder
 from encoder.rows import TokenizedRows
-from encoder.sources import read_source
+from encoder.sources import check_place, read_source
 from encoder.texts import read_texts
 from recipes.measurements import MeasuredTexts, describe_texts
 from recipes.models import FoundModel, find_models
 from recipes.observer import Observer
+from recipes.result import check_output
 
 SPLITS = ("test", "validation", "train")
 
@@ -43,11 +45,21 @@ class InputOptions(Protocol):
     @property
     def encoding(self) -> str | None: ...
 
+    @property
+    def output(self) -> Path | None: ...
+
+    @property
+    def overwrite(self) -> bool: ...
+
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a measurement starts from; ``rows`` and what is to be said of them are ``None`` without data."""
+    """What a measurement starts from; ``rows`` and what is to be said of them are ``None`` without data.
 
+    ``folder`` is where the result is to be kept, if anywhere.
+    """
+
+    folder: OutputFolder | None
     models: Sequence[FoundModel]
     rows: TokenizedRows | None
     texts: MeasuredTexts | None
@@ -61,20 +73,30 @@ def read_inputs(
     other_devices: str,
     exported: bool = False,
 ) -> Inputs:
-    """The models called ``names`` and the texts to measure them on; the texts are read last.
+    """The folder to make, the models called ``names`` and the texts to measure them on, which are read last.
 
     ``other_devices`` says what can be chosen where there is no GPU; ``exported`` models are welcome or not.
 
     Raises:
-        ConfigError, DataError, CheckpointError: what was asked for cannot be measured.
+        EncError: what was asked for cannot be measured, or its result not kept; all that is wrong of it.
     """
     observer.stage(f"Looking at {', '.join(names)}")
-    models = find_models(names, exported=exported)
-    check_lengths(models, options.sequence_lengths)
+    problems = Problems()
+    folder, models = None, list[FoundModel]()
+    with problems.collected():
+        folder = check_output(options.output, overwrite=options.overwrite)
+    with problems.collected():
+        models = find_models(names, exported=exported)
+        check_lengths(models, options.sequence_lengths)
     if options.device == "cuda":
-        require_gpu(otherwise=other_devices)
+        with problems.collected():
+            require_gpu(otherwise=other_devices)
+    if options.data is not None:
+        with problems.collected():
+            check_place(options.data)
+    problems.tell()
     rows, texts = read_rows(models, options, observer) or (None, None)
-    return Inputs(models, rows, texts)
+    return Inputs(folder, models, rows, texts)
 
 
 def check_lengths(models: Sequence[FoundModel], lengths: Sequence[int]) -> None:

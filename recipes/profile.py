@@ -8,7 +8,7 @@ from recipes.inputs import make_workload, read_inputs
 from recipes.measurements import ProfileResult
 from recipes.observer import Observer, Recorder, Silent
 from recipes.profile_config import ProfileConfig
-from recipes.result import check_output, describe_model, describe_parent, now, save_run
+from recipes.result import describe_model, describe_parent, now, save_run
 
 # Shares that lie closer together than this, in proportion, are called about equal.
 ABOUT_EQUAL = 0.15
@@ -21,7 +21,6 @@ def profile(config: ProfileConfig, observer: Observer | None = None) -> ProfileR
         ConfigError, DataError, CheckpointError: before anything is measured.
     """
     started = time.perf_counter()
-    folder = check_output(config.output, overwrite=config.overwrite)
     recorder = Recorder(observer or Silent())
     inputs = read_inputs([config.model], config, recorder, other_devices="cpu")
     (model,) = inputs.models
@@ -54,7 +53,7 @@ def profile(config: ProfileConfig, observer: Observer | None = None) -> ProfileR
         profile=measured,
         advice=advise(measured),
     )
-    save_run(result, folder)
+    save_run(result, inputs.folder)
     return result
 
 

@@ -143,7 +143,7 @@ def test_all_mistakes_in_output_shape_and_data_are_told_together_and_without_tor
     assert done.stdout == "HEAVY 2 []\n"
 
 
-@pytest.mark.parametrize("command", ["evaluate", "probe", "export"])
+@pytest.mark.parametrize("command", ["evaluate", "probe", "export", "bench", "profile"])
 def test_measuring_and_exporting_tell_all_mistakes_together_too(command, tmp_path):
     (tmp_path / "file").write_text("")
     output = tmp_path / "file" / "out"
