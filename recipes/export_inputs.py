@@ -8,7 +8,7 @@ import numpy as np
 
 from compress.size import matrix_parameters
 from encoder.config import EncoderConfig
-from encoder.errors import ConfigError, Problems
+from encoder.errors import ExportError, Problems
 from encoder.files import OutputFolder
 from encoder.rows import TokenizedRows
 from encoder.texts import TextRows
@@ -117,7 +117,7 @@ def _check_precision(options: ExportConfig, start: ExportedFrom) -> None:
     from compress.runtimes import why_unavailable
 
     if options.precision == "fp16" and (why := why_unavailable("onnx-fp16", "cuda")):
-        raise ConfigError(
+        raise ExportError(
             f"--precision fp16 is for GPUs, where it has to be proven: {why}. On a CPU ONNX Runtime would "
             "convert to fp32 and back at every step; use --precision int8 to be faster there"
         )
