@@ -51,7 +51,7 @@ quickstart: $(STAMP) ## fine-tune a real encoder on real news articles, ask it s
 		"The striker scored twice in the last ten minutes of the final." \
 		"Shares fell sharply after the bank warned that profits would be lower this year."
 	$(RUN)/enc distill runs/quickstart --data bbc-news --output runs/quickstart-3 --overwrite \
-		--layers 3 --no-control
+		--layers 3 --num-epochs 2 --no-control
 
 clean: ## remove .venv, caches and built files (runs/ stays)
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
