@@ -2,29 +2,26 @@
 
 from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from encoder.config import Strict
 from recipes.fields import (
     MODEL_AND_DATA,
     OUTPUT,
     Device,
+    EncoderModel,
     LabelColumn,
     TextColumn,
     TextPairColumn,
     Threads,
     column_problems,
 )
+from recipes.options import Options
 
 
-class AttentionConfig(Strict):
+class AttentionConfig(Options):
     """All options of looking at the attention of one text; layers and heads are counted from 0."""
 
-    model: str = Field(
-        min_length=1,
-        description="An encoder, fine-tuned or not: a folder, a built-in name, or a model hub name.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
-    )
+    model: EncoderModel
     text: str = Field(
         min_length=1,
         description="The text to look at.",
@@ -86,8 +83,8 @@ class AttentionConfig(Strict):
             return Path("attention.html")
         return self.output
 
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "AttentionConfig":
+    def problems(self) -> list[str]:
+        """See ``Options``."""
         problems = []
         if (self.layer is None) != (self.head is None):
             given, missing = ("layer", "head") if self.head is None else ("head", "layer")
@@ -99,6 +96,4 @@ class AttentionConfig(Strict):
         problems += column_problems(self.text_column, self.text_pair_column, table=self.data)
         if self.data is None and self.label_column is not None:
             problems.append(f"`label_column` is {self.label_column!r}, but there is no `data`")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return problems

@@ -2,9 +2,8 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt
 
-from encoder.config import Strict
 from recipes.fields import (
     MEASURING,
     MODEL_AND_DATA,
@@ -19,12 +18,13 @@ from recipes.fields import (
     column_problems,
     split_at_commas,
 )
+from recipes.options import Options
 
 # Those of compress.runtimes, which is not imported for a command line; a test compares them.
 RuntimeName = Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"]
 
 
-class BenchConfig(Strict):
+class BenchConfig(Options):
     """All options of a latency measurement."""
 
     models: tuple[str, ...] = Field(
@@ -82,11 +82,9 @@ class BenchConfig(Strict):
     output: RunOutput = None
     overwrite: Overwrite = False
 
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "BenchConfig":
+    def problems(self) -> list[str]:
+        """See ``Options``."""
         problems = column_problems(self.text_column, self.text_pair_column, table=self.data)
         if self.data is None and self.encoding is not None:
             problems.append(f"`encoding` is {self.encoding!r}, but there is no `data`")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return problems

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from encoder.config import Strict
 from encoder.vector_choice import FORMATS, Pooling, layers_problem
 from recipes.fields import (
     MODEL_AND_DATA,
     OUTPUT,
     VECTORS,
     Device,
+    EncoderModel,
     Encoding,
     LabelColumn,
     TextColumn,
@@ -19,19 +19,16 @@ from recipes.fields import (
     Threads,
     column_problems,
 )
+from recipes.options import Options
 
 # What a comparison does not take: it tries them all, or makes no file.
 NOT_COMPARED = ("input", "output", "pooling", "layers", "normalize", "resume", "overwrite")
 
 
-class EmbedConfig(Strict):
+class EmbedConfig(Options):
     """All options of embedding: ``input`` and ``output``, or ``compare``."""
 
-    model: str = Field(
-        min_length=1,
-        description="An encoder, fine-tuned or not: a folder, a built-in name, or a model hub name.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
-    )
+    model: EncoderModel
     input: Path | None = Field(
         default=None,
         description="Texts to embed: a .txt file with a text a line, or CSV, TSV, JSONL, Parquet.",
@@ -95,8 +92,8 @@ class EmbedConfig(Strict):
         default=False, description="Go on where an interrupted run ended.", json_schema_extra=OUTPUT
     )
 
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "EmbedConfig":
+    def problems(self) -> list[str]:
+        """See ``Options``."""
         problems = []
         if problem := layers_problem(self.layers):
             problems.append(f"`layers` {problem}")
@@ -112,9 +109,7 @@ class EmbedConfig(Strict):
             problems += column_problems(self.text_column, self.text_pair_column, table=self.compare)
         else:
             problems += self._file_problems()
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return problems
 
     def _file_problems(self) -> list[str]:
         problems = []

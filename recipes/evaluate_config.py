@@ -2,14 +2,14 @@
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from encoder.config import Strict
 from recipes.fields import (
     MODEL_AND_DATA,
     OUTPUT,
     Device,
     Encoding,
+    FineTunedModel,
     LabelColumn,
     LabelSeparator,
     LabelVariants,
@@ -21,19 +21,16 @@ from recipes.fields import (
     ValidationFraction,
     column_problems,
 )
+from recipes.options import Options
 
 
-class EvaluateConfig(Strict):
+class EvaluateConfig(Options):
     """All options of an evaluation.
 
     ``validation_fraction`` as in the fine-tuning finds the same validation rows again.
     """
 
-    model: str = Field(
-        min_length=1,
-        description="The fine-tuned model: a folder, or a model hub name.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
-    )
+    model: FineTunedModel
     data: str = Field(
         min_length=1,
         description="What to score it on: a file, a folder of train/validation/test files, a data set "
@@ -70,8 +67,6 @@ class EvaluateConfig(Strict):
     output: RunOutput = None
     overwrite: Overwrite = False
 
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "EvaluateConfig":
-        if problems := column_problems(self.text_column, self.text_pair_column, table=self.data):
-            raise ValueError("\n".join(problems))
-        return self
+    def problems(self) -> list[str]:
+        """See ``Options``."""
+        return column_problems(self.text_column, self.text_pair_column, table=self.data)

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
-from encoder.config import Strict
 from recipes.fields import (
     EXPORT,
     MODEL_AND_DATA,
     OUTPUT,
     Encoding,
+    FineTunedModel,
     LabelColumn,
     LabelSeparator,
     LabelVariants,
@@ -22,19 +22,16 @@ from recipes.fields import (
     ValidationFraction,
     column_problems,
 )
+from recipes.options import Options
 
 TOLERANCE = 1e-4
 CALIBRATION_ROWS = 256
 
 
-class ExportConfig(Strict):
+class ExportConfig(Options):
     """All options of an export."""
 
-    model: str = Field(
-        min_length=1,
-        description="The fine-tuned model: a folder, or a model hub name.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
-    )
+    model: FineTunedModel
     data: str = Field(
         min_length=1,
         description="Labelled texts to prove the export on, as for enc evaluate: the test rows if there are "
@@ -119,8 +116,8 @@ class ExportConfig(Strict):
     )
     overwrite: OverwriteModel = False
 
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "ExportConfig":
+    def problems(self) -> list[str]:
+        """See ``Options``."""
         problems = column_problems(self.text_column, self.text_pair_column, table=self.data)
         of_a_graph = {
             "precision": self.precision != "fp32",
@@ -149,9 +146,7 @@ class ExportConfig(Strict):
             problems.append(
                 f"`tolerance` is of no use: what {why} changes is judged by the score, `max_drop`"
             )
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return problems
 
     @property
     def compares_logits(self) -> bool:

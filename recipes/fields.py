@@ -36,6 +36,22 @@ def split_at_commas(value: Any) -> Any:
     return tuple(dict.fromkeys(item.strip() for item in value.split(",") if item.strip()))
 
 
+FineTunedModel = Annotated[
+    str,
+    Field(
+        min_length=1,
+        description="The fine-tuned model: a folder, or a model hub name.",
+        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
+    ),
+]
+EncoderModel = Annotated[
+    str,
+    Field(
+        min_length=1,
+        description="An encoder, fine-tuned or not: a folder, a built-in name, or a model hub name.",
+        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
+    ),
+]
 TextColumn = Annotated[
     str | None,
     Field(

@@ -2,29 +2,26 @@
 
 from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from encoder.config import Strict
 from recipes.fields import (
     MODEL_AND_DATA,
     OUTPUT,
     Device,
     Encoding,
+    FineTunedModel,
     TextColumn,
     TextPairColumn,
     Threads,
     column_problems,
 )
+from recipes.options import Options
 
 
-class PredictConfig(Strict):
+class PredictConfig(Options):
     """All options of a prediction. Without ``texts`` and ``input``, texts come from stdin, a line each."""
 
-    model: str = Field(
-        min_length=1,
-        description="The fine-tuned model: a folder, or a model hub name.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
-    )
+    model: FineTunedModel
     texts: tuple[str, ...] = Field(
         default=(),
         description="Texts to label; with --pair, first and second texts in turn.",
@@ -81,8 +78,8 @@ class PredictConfig(Strict):
     device: Device = "auto"
     threads: Threads = None
 
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "PredictConfig":
+    def problems(self) -> list[str]:
+        """See ``Options``."""
         problems = []
         if self.texts and self.input is not None:
             problems.append(f"texts were given and `input` {self.input} too; give one of them")
@@ -92,9 +89,7 @@ class PredictConfig(Strict):
         problems += column_problems(self.text_column, self.text_pair_column, table=table)
         if self.texts and self.encoding is not None:
             problems.append(f"`encoding` is {self.encoding!r}, but there is no file")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return problems
 
     def _query_problems(self) -> list[str]:
         if (self.query is None) != (self.candidates is None):

@@ -2,15 +2,15 @@
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from encoder.config import Strict
 from encoder.vector_choice import Pooling
 from recipes.fields import (
     MEASURING,
     MODEL_AND_DATA,
     OUTPUT,
     Device,
+    EncoderModel,
     Encoding,
     LabelColumn,
     LabelVariants,
@@ -22,16 +22,13 @@ from recipes.fields import (
     ValidationFraction,
     column_problems,
 )
+from recipes.options import Options
 
 
-class ProbeConfig(Strict):
+class ProbeConfig(Options):
     """All options of probing the layers of an encoder."""
 
-    model: str = Field(
-        min_length=1,
-        description="An encoder, fine-tuned or not: a folder, a built-in name, or a model hub name.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
-    )
+    model: EncoderModel
     data: str = Field(
         min_length=1,
         description="Texts with one label each, as for enc finetune.",
@@ -79,8 +76,6 @@ class ProbeConfig(Strict):
     output: RunOutput = None
     overwrite: Overwrite = False
 
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "ProbeConfig":
-        if problems := column_problems(self.text_column, self.text_pair_column, table=self.data):
-            raise ValueError("\n".join(problems))
-        return self
+    def problems(self) -> list[str]:
+        """See ``Options``."""
+        return column_problems(self.text_column, self.text_pair_column, table=self.data)

@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from encoder.config import Strict
 from recipes.fields import (
     MEASURING,
     MODEL_AND_DATA,
     Encoding,
+    FineTunedModel,
     MeasuredThreads,
     MinRuns,
     Overwrite,
@@ -18,16 +18,13 @@ from recipes.fields import (
     TextPairColumn,
     column_problems,
 )
+from recipes.options import Options
 
 
-class ProfileConfig(Strict):
+class ProfileConfig(Options):
     """All options of a profile. Sublayers can be told apart only where torch runs them one by one."""
 
-    model: str = Field(
-        min_length=1,
-        description="The fine-tuned model: a folder, or a model hub name.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
-    )
+    model: FineTunedModel
     data: str | None = Field(
         default=None,
         min_length=1,
@@ -63,11 +60,9 @@ class ProfileConfig(Strict):
     output: RunOutput = None
     overwrite: Overwrite = False
 
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "ProfileConfig":
+    def problems(self) -> list[str]:
+        """See ``Options``."""
         problems = column_problems(self.text_column, self.text_pair_column, table=self.data)
         if self.data is None and self.encoding is not None:
             problems.append(f"`encoding` is {self.encoding!r}, but there is no `data`")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return problems

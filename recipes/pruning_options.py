@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from encoder.config import Strict
 from recipes.fields import (
     MODEL_AND_DATA,
     OUTPUT,
@@ -13,6 +12,7 @@ from recipes.fields import (
     TRAINING,
     Device,
     Encoding,
+    FineTunedModel,
     LabelColumn,
     LabelSeparator,
     LabelVariants,
@@ -28,23 +28,20 @@ from recipes.fields import (
     column_problems,
     output_problems,
 )
+from recipes.options import Options
 
 # What importance is found on, and how units are chosen by it.
 SCORING = ("rows", "targets")
 CHOOSING = ("method", "scope", "normalize", "steps", "max_drop", *SCORING)
 
 
-class PruningOptions(Strict):
+class PruningOptions(Options):
     """Model, data, output, and what is common to heads, neurons and layers.
 
     A config that extends it says in ``problems`` what does not fit together.
     """
 
-    model: str = Field(
-        min_length=1,
-        description="The fine-tuned model: a folder, or a model hub name.",
-        json_schema_extra=MODEL_AND_DATA | {"argument": "MODEL"},
-    )
+    model: FineTunedModel
     data: str = Field(
         min_length=1,
         description="Labelled texts, as for enc finetune: importance is found on training rows, scores are "
@@ -122,12 +119,6 @@ class PruningOptions(Strict):
     )
     overwrite: OverwriteModel = False
     resume: Resume = False
-
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "PruningOptions":
-        if problems := self.problems():
-            raise ValueError("\n".join(problems))
-        return self
 
     def problems(self) -> list[str]:
         """What is wrong with the options together, a sentence each, field names in backticks."""

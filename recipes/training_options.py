@@ -6,9 +6,8 @@ help texts, ``panel`` the group an option is shown in.
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from encoder.config import Strict
 from encoder.task import TaskKind
 from recipes.fields import (
     MODEL_AND_DATA,
@@ -31,9 +30,10 @@ from recipes.fields import (
     column_problems,
     output_problems,
 )
+from recipes.options import Options
 
 
-class TrainingOptions(Strict):
+class TrainingOptions(Options):
     """All about model, data, training and output. Paths are relative to the working directory.
 
     A config that extends it has options of its own, and says in ``problems`` what does not fit together.
@@ -170,12 +170,6 @@ class TrainingOptions(Strict):
     )
     overwrite: OverwriteModel = False
     resume: Resume = False
-
-    @model_validator(mode="after")
-    def _options_fit_together(self) -> "TrainingOptions":
-        if problems := self.problems():
-            raise ValueError("\n".join(problems))
-        return self
 
     def problems(self) -> list[str]:
         """What is wrong with the options together, a sentence each, field names in backticks."""
