@@ -1,6 +1,7 @@
-"""The account of a run that makes or scores a model: its `Result`, put together in one way."""
+"""The account of a run, put together in one way: what all have in common, and the whole of a `Result`."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compress.machine import describe_machine
@@ -11,6 +12,30 @@ from recipes.scoring import Scored
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
+
+
+def describe_run(
+    command: str,
+    options: Strict,
+    *,
+    seconds: float,
+    output: Path | None,
+    seed: int | None,
+    parent: Parent | None,
+    notes: list[str],
+) -> dict[str, Any]:
+    """What every ``Run`` says of itself, by field name; it ends now. ``output``: what was made, if any."""
+    return {
+        "command": command,
+        "created": now(),
+        "seconds": seconds,
+        "output": None if output is None else str(output),
+        "config": options.model_dump(mode="json"),
+        "seed": seed,
+        "machine": describe_machine(),
+        "parent": parent,
+        "notes": tuple(notes),
+    }
 
 
 def make_account(
@@ -32,23 +57,22 @@ def make_account(
 
     ``more`` are the parts that only some commands have: what was measured, a sweep, a pruning.
     """
-    output = getattr(options, "output", None)
     return Result(
-        command=command,
-        created=now(),
-        seconds=seconds,
-        output=None if output is None else str(output),
-        config=options.model_dump(mode="json"),
-        seed=getattr(options, "seed", None),
-        machine=describe_machine(),
         model=model,
-        parent=parent,
         data=describe_data(data, encoded),
         training=training,
         main_metric=main_metric(data.task),
         scores={name: one.scores for name, one in scored.items()},
         intervals={name: one.interval for name, one in scored.items() if one.interval is not None},
         against=against,
-        notes=tuple(notes),
+        **describe_run(
+            command,
+            options,
+            seconds=seconds,
+            output=getattr(options, "output", None),
+            seed=getattr(options, "seed", None),
+            parent=parent,
+            notes=notes,
+        ),
         **{"latency": (), "size": None} | more,
     )

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from compress.machine import describe_machine
 from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
 from encoder.files import OutputFolder
 from encoder.rows import TokenizedRows
 from encoder.task import Task
+from recipes.account import describe_run
 from recipes.attention_config import AttentionConfig
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent
 from recipes.part import Part
-from recipes.result import Run, describe_parent, now, read_result
+from recipes.result import Run, describe_parent, read_result
 from recipes.scoring import choose_device
 
 if TYPE_CHECKING:
@@ -132,15 +132,15 @@ def attention(config: AttentionConfig, observer: Observer | None = None) -> Seen
         gone = HeadResult(layer=layer, head=head, is_gone=True, importance=importance.get((layer, head)))
         heads.setdefault((layer, head), gone)
     result = AttentionResult(
-        command="attention",
-        created=now(),
-        seconds=time.perf_counter() - started,
-        output=None if config.page is None else str(config.page),
-        config=config.model_dump(mode="json"),
-        seed=None,
-        machine=describe_machine(),
-        parent=describe_parent(config.model, found.folder),
-        notes=tuple(recorder.notes),
+        **describe_run(
+            "attention",
+            config,
+            seconds=time.perf_counter() - started,
+            output=config.page,
+            seed=None,
+            parent=describe_parent(config.model, found.folder),
+            notes=recorder.notes,
+        ),
         encoder=describe_encoder(found),
         text=config.text,
         text_pair=config.pair,

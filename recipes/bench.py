@@ -7,16 +7,16 @@ from itertools import product
 from compress.comparison import Comparison, Contestant, compare_latency, compared_pairs
 from compress.deployed import find_graph, read_export, runtimes_of, warn_of_cpu
 from compress.latency import Latency, Unavailable, measure_latency
-from compress.machine import describe_machine
 from compress.paired import Speedup
 from compress.workload import Workload
 from encoder.rows import TokenizedRows
+from recipes.account import describe_run
 from recipes.bench_config import BenchConfig
 from recipes.inputs import make_workload, read_inputs
 from recipes.measurements import BenchModel, BenchRatio, BenchResult, BenchRow
 from recipes.models import FoundModel
 from recipes.observer import Observer, Recorder, Silent
-from recipes.result import describe_model, describe_parent, now, save_run
+from recipes.result import describe_model, describe_parent, save_run
 
 DEFAULT_LENGTHS = (32, 128)
 DEVICES = {"cpu": ("cpu",), "cuda": ("cuda",), "all": ("cpu", "cuda")}
@@ -42,15 +42,15 @@ def bench(config: BenchConfig, observer: Observer | None = None) -> BenchResult:
     recorder.stage("Measuring latency, each runtime in a process of its own")
     timed, ratios = _measure(config, models, workload, recorder)
     result = BenchResult(
-        command="bench",
-        created=now(),
-        seconds=time.perf_counter() - started,
-        output=None if config.output is None else str(config.output),
-        config=config.model_dump(mode="json"),
-        seed=0,
-        machine=describe_machine(),
-        parent=describe_parent(models[0].source, models[0].folder),
-        notes=tuple(recorder.notes),
+        **describe_run(
+            "bench",
+            config,
+            seconds=time.perf_counter() - started,
+            output=config.output,
+            seed=0,
+            parent=describe_parent(models[0].source, models[0].folder),
+            notes=recorder.notes,
+        ),
         models=tuple(measured),
         data=inputs.texts,
         rows=tuple(timed),

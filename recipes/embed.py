@@ -4,7 +4,6 @@ import hashlib
 import time
 from pathlib import Path
 
-from compress.machine import describe_machine
 from compress.memory import peak_memory_bytes
 from compress.process import default_threads
 from compress.runtimes import runs_a_graph, why_unavailable
@@ -15,10 +14,11 @@ from encoder.sources import check_place
 from encoder.text_stream import TextStream, stream_texts
 from encoder.vector_choice import Choice, choose
 from encoder.vector_file import UnfinishedVectors
+from recipes.account import describe_run
 from recipes.embed_config import EmbedConfig
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent
-from recipes.result import Encoded, Run, describe_parent, now
+from recipes.result import Encoded, Run, describe_parent
 from recipes.resuming import STARTED_FILE, check_unchanged
 from recipes.scoring import choose_device, describe_cut
 
@@ -169,15 +169,15 @@ class _Embedding:
         """What was done, in ``seconds`` in all."""
         config, made = self.config, vectors.rows - before
         return EmbedResult(
-            command="embed",
-            created=now(),
-            seconds=seconds,
-            output=str(config.output),
-            config=config.model_dump(mode="json"),
-            seed=None,
-            machine=describe_machine(),
-            parent=describe_parent(config.model, self.found.folder),
-            notes=tuple(self.recorder.notes),
+            **describe_run(
+                "embed",
+                config,
+                seconds=seconds,
+                output=config.output,
+                seed=None,
+                parent=describe_parent(config.model, self.found.folder),
+                notes=self.recorder.notes,
+            ),
             encoder=encoder,
             input=str(config.input),
             rows=vectors.rows,

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from compress.machine import describe_machine
 from compress.uncertainty import ScoreDifference, score_difference
 from encoder.errors import DataError
 from encoder.task import Task
 from encoder.vector_choice import POOLINGS, Choice, Pooling, choose
+from recipes.account import describe_run
 from recipes.embed_config import EmbedConfig
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent
 from recipes.part import Part
-from recipes.result import Encoded, Run, describe_parent, now, without_nan
+from recipes.result import Encoded, Run, describe_parent, without_nan
 from recipes.scoring import choose_device, describe_cut
 
 if TYPE_CHECKING:
@@ -105,15 +105,15 @@ def compare_choices(config: EmbedConfig, observer: Observer | None = None) -> Em
                 SIMILARITY, usual_there[:, None], best_there[:, None], labels, metric=METRIC
             )
     return EmbedComparison(
-        command="embed",
-        created=now(),
-        seconds=time.perf_counter() - started,
-        output=None,
-        config=config.model_dump(mode="json"),
-        seed=None,
-        machine=describe_machine(),
-        parent=describe_parent(config.model, found.folder),
-        notes=tuple(recorder.notes),
+        **describe_run(
+            "embed",
+            config,
+            seconds=time.perf_counter() - started,
+            output=None,
+            seed=None,
+            parent=describe_parent(config.model, found.folder),
+            notes=recorder.notes,
+        ),
         encoder=describe_encoder(found),
         data=config.compare,
         prefix=config.prefix,

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from compress.machine import describe_machine
 from encoder.errors import ConfigError
 from encoder.probing import Rows, choose_strength, rows_right
 from encoder.rows import TokenizedRows
 from encoder.task import in_words
 from encoder.vector_choice import choose
+from recipes.account import describe_run
 from recipes.encoders import FoundEncoder, describe_encoder, find_encoder
 from recipes.first_look import look_before_measuring
 from recipes.observer import Observer, Recorder, Silent
 from recipes.probe_config import ProbeConfig
 from recipes.probe_verdict import ProbeResult, Right, judge_probes, summarize
-from recipes.result import Encoded, describe_data, describe_parent, now, save_run
+from recipes.result import Encoded, describe_data, describe_parent, save_run
 from recipes.scoring import choose_device, describe_cut
 
 if TYPE_CHECKING:
@@ -69,15 +69,15 @@ def probe(config: ProbeConfig, observer: Observer | None = None) -> ProbeResult:
     labels = rows[told].labels
     assert labels is not None
     result = ProbeResult(
-        command="probe",
-        created=now(),
-        seconds=time.perf_counter() - started,
-        output=None if config.output is None else str(config.output),
-        config=config.model_dump(mode="json"),
-        seed=0,
-        machine=describe_machine(),
-        parent=describe_parent(config.model, found.folder),
-        notes=tuple(recorder.notes),
+        **describe_run(
+            "probe",
+            config,
+            seconds=time.perf_counter() - started,
+            output=config.output,
+            seed=0,
+            parent=describe_parent(config.model, found.folder),
+            notes=recorder.notes,
+        ),
         encoder=describe_encoder(found),
         data=describe_data(data, encoded),
         pooling=config.pooling,

@@ -2,13 +2,13 @@
 
 import time
 
-from compress.machine import describe_machine
 from compress.profile import Profile, ProfileRow, profile_latency, profile_lengths
+from recipes.account import describe_run
 from recipes.inputs import make_workload, read_inputs
 from recipes.measurements import ProfileResult
 from recipes.observer import Observer, Recorder, Silent
 from recipes.profile_config import ProfileConfig
-from recipes.result import describe_model, describe_parent, now, save_run
+from recipes.result import describe_model, describe_parent, save_run
 
 # Shares that lie closer together than this, in proportion, are called about equal.
 ABOUT_EQUAL = 0.15
@@ -39,15 +39,15 @@ def profile(config: ProfileConfig, observer: Observer | None = None) -> ProfileR
         progress=lambda done, total, what: recorder.working(done, total),
     )
     result = ProfileResult(
-        command="profile",
-        created=now(),
-        seconds=time.perf_counter() - started,
-        output=None if config.output is None else str(config.output),
-        config=config.model_dump(mode="json"),
-        seed=0,
-        machine=describe_machine(),
-        parent=describe_parent(model.source, model.folder),
-        notes=tuple(recorder.notes),
+        **describe_run(
+            "profile",
+            config,
+            seconds=time.perf_counter() - started,
+            output=config.output,
+            seed=0,
+            parent=describe_parent(model.source, model.folder),
+            notes=recorder.notes,
+        ),
         model=describe_model(model.source, model.folder, model, model.max_length()),
         data=inputs.texts,
         profile=measured,
