@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from commands.pruning_report import say_speedup
-from commands.report import METRIC_TITLES, show_result
+from commands.result_tables import METRIC_TITLES, show_result
 from commands.tables import count, duration, interval, make_table, number, print_indented, size
 from compress.latency import Latency
 from encoder.metrics import LOWER_IS_BETTER

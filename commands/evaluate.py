@@ -23,7 +23,7 @@ def evaluate(
     options = build_config(EvaluateConfig, given)
 
     from commands.progress import say_if_not_kept, show_progress
-    from commands.report import show_result
+    from commands.result_tables import show_result
     from commands.tables import open_console
     from recipes.evaluate import evaluate as run
 

@@ -10,7 +10,7 @@ import typer
 from commands.bench_report import machine_facts
 from commands.progress import show_progress
 from commands.pruning_report import GATE_FAILED, both_times, say_speedup
-from commands.report import METRIC_TITLES, against_remarks
+from commands.result_tables import METRIC_TITLES, against_remarks
 from commands.tables import (
     count,
     duration,

@@ -26,7 +26,7 @@ def finetune(
     options = build_config(FinetuneConfig, given, config)
 
     from commands.progress import run_resumable
-    from commands.report import show_result
+    from commands.result_tables import show_result
     from commands.tables import open_console
     from recipes.finetune import finetune as run
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from commands.report import METRIC_TITLES, SHOWN_SECONDS, show_result
+from commands.result_tables import METRIC_TITLES, SHOWN_SECONDS, show_result
 from commands.tables import count, duration, make_table, number, print_indented, size
 from recipes.result import FreezeSweep, Result, SweepPoint
 

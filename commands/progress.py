@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from commands.report import scores_line, show_data
+from commands.result_tables import scores_line, show_data
 from commands.tables import duration, open_console, print_indented
 from encoder.files import UNFINISHED_SUFFIX
 from recipes.observer import Observer

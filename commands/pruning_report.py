@@ -9,7 +9,7 @@ import typer
 
 from commands.importance_map import draw_map
 from commands.progress import run_resumable
-from commands.report import METRIC_TITLES, show_result
+from commands.result_tables import METRIC_TITLES, show_result
 from commands.tables import count, duration, make_table, number, open_console, print_indented, size
 from compress.latency import Latency, Unavailable
 from recipes.observer import Observer

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commands.bench_report import milliseconds
-from commands.report import METRIC_TITLES
+from commands.result_tables import METRIC_TITLES
 from commands.tables import make_table, number, print_indented, size
 from recipes.runs import Entry, Ledger, Score
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from commands.report import show_data, show_result
+from commands.result_tables import show_data, show_result
 from commands.tables import duration, number, open_console, size
 from compress.latency import Latency, Unavailable
 from compress.uncertainty import McNemar, ScoreDifference
