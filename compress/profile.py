@@ -180,12 +180,20 @@ def overtaking_length_by_macs(config: EncoderConfig) -> float | None:
     """The number of tokens at which attention needs as much arithmetic as feed-forward does.
 
     4·D·W + 2·T·W = 2·D·F, W being all heads' width and F all neurons, over the layers that compute every
-    token: all but the last, of which the classifier sees one. At least 1; ``None`` for a model without
-    attention.
+    token: all but the last, of which the classifier sees one. A gated neuron counts one and a half times, and
+    a local layer stops to grow at its window. At least 1; ``None`` for a model without attention, or if local
+    layers never get there.
     """
     layers = config.layers[:-1] or config.layers
-    width = sum(layer.num_attention_heads * layer.head_size for layer in layers)
-    neurons = sum(layer.intermediate_size for layer in layers)
+    neurons = sum(layer.intermediate_size for layer in layers) * (1.5 if config.gated else 1)
+    widths = [(layer.num_attention_heads * layer.head_size, layer.window) for layer in layers]
+    width = sum(one for one, _ in widths)
     if width == 0:
         return None
-    return max(1.0, config.hidden_size * (neurons - 2 * width) / width)
+    spare = config.hidden_size * (neurons - 2 * width)  # what scores and mixing, T·W, have to come up to
+    length = max(1.0, spare / width)
+    if all(window is None or length <= window + 1 for _, window in widths):
+        return length
+    local = sum((2 * window + 1) * one for one, window in widths if window is not None)
+    growing = sum(one for one, window in widths if window is None)
+    return max(1.0, (spare - local) / growing) if growing else None

@@ -56,7 +56,7 @@ def keep_units(model: Classifier, unit: Unit, kept: Kept) -> Classifier:
     for number, (shape, places) in enumerate(zip(model.config.layers, kept, strict=True)):
         index = torch.tensor(sorted(set(places)), dtype=torch.int64, device=next(model.parameters()).device)
         cut = _cut_heads if unit == "heads" else _cut_neurons
-        shapes.append(cut(state, f"encoder.layers.{number}", shape, index))
+        shapes.append(cut(state, f"encoder.layers.{number}", shape, index, model.config))
     return _build(model, tuple(shapes), state)
 
 
@@ -64,10 +64,12 @@ def keep_layers(model: Classifier, kept: Sequence[int]) -> Classifier:
     """A new classifier with the layers ``kept``, in their order; the others are passed over.
 
     Raises:
-        CompressionError: a layer that is not there, or none left.
+        CompressionError: a layer that is not there, or none left; or its layers cannot be told apart.
     """
     layers = sorted(set(kept))
     count = model.config.num_hidden_layers
+    if layers != list(range(count)) and (why := why_layers_stay(model.config)):
+        raise CompressionError(f"no layer can be removed from this model: {why}")
     if not layers:
         raise CompressionError(f"no layer would be left of {count}; keep at least one")
     if layers[0] < 0 or layers[-1] >= count:
@@ -85,11 +87,22 @@ def keep_layers(model: Classifier, kept: Sequence[int]) -> Classifier:
     return _build(model, tuple(model.config.layers[layer] for layer in layers), state)
 
 
-def _cut_heads(state: dict[str, Tensor], layer: str, shape: LayerShape, index: Tensor) -> LayerShape:
+def why_layers_stay(config: EncoderConfig) -> str | None:
+    """Why no layer can be taken out of such an encoder; ``None`` if it can."""
+    if config.residual_block_size in (None, 1):
+        return None
+    return (
+        f"its sublayers are summed in blocks of {config.residual_block_size}, which later ones weigh as a "
+        "whole: without a layer all blocks above it would be other ones"
+    )
+
+
+def _cut_heads(
+    state: dict[str, Tensor], layer: str, shape: LayerShape, index: Tensor, config: EncoderConfig
+) -> LayerShape:
     """Cut ``layer`` in ``state`` down to the heads at ``index`` [H']; returns the new shape."""
     H, K = shape.num_attention_heads, shape.head_size
-    for kind in ("weight", "bias"):
-        name = f"{layer}.attention.qkv.{kind}"
+    for name in _present(state, f"{layer}.attention.qkv"):
         rows = state[name].unflatten(0, (3, H, K)) if H else state[name].view(3, 0, K, *state[name].shape[1:])
         state[name] = rows.index_select(1, index).flatten(0, 2)  # [3·H'·K, …]
     name = f"{layer}.attention.output.weight"
@@ -99,21 +112,29 @@ def _cut_heads(state: dict[str, Tensor], layer: str, shape: LayerShape, index: T
     return shape.model_copy(update={"heads": heads})
 
 
-def _cut_neurons(state: dict[str, Tensor], layer: str, shape: LayerShape, index: Tensor) -> LayerShape:
+def _cut_neurons(
+    state: dict[str, Tensor], layer: str, shape: LayerShape, index: Tensor, config: EncoderConfig
+) -> LayerShape:
     """Cut ``layer`` in ``state`` down to the neurons at ``index`` [F']; returns the new shape."""
-    for kind in ("weight", "bias"):
-        name = f"{layer}.feed_forward.intermediate.{kind}"
-        state[name] = state[name].index_select(0, index)  # [F', …]
+    F = shape.intermediate_size
+    rows = torch.cat([index, index + F]) if config.gated else index  # a gated neuron is two rows
+    for name in _present(state, f"{layer}.feed_forward.intermediate"):
+        state[name] = state[name].index_select(0, rows)  # [F', …], gated [2·F', …]
     name = f"{layer}.feed_forward.output.weight"
     state[name] = state[name].index_select(1, index)  # [D, F']
     return shape.model_copy(update={"intermediate_size": len(index)})
+
+
+def _present(state: Mapping[str, Tensor], module: str) -> list[str]:
+    """The names of a linear layer's parameters."""
+    return [name for name in (f"{module}.weight", f"{module}.bias") if name in state]
 
 
 def _build(model: Classifier, shapes: tuple[LayerShape, ...], state: Mapping[str, Tensor]) -> Classifier:
     """A classifier of ``model``'s kind with these layers and a copy of these parameters."""
     config = model.config.model_copy(update={"layers": shapes})
     made = Classifier(config, model.task).to(next(model.parameters()).device)
-    made.load_state_dict(state)
+    made.load_state_dict({name: state[name] for name in made.state_dict()})
     return made.train(model.training)
 
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from compress.units import Unit, output_projection
 from encoder.batches import BATCH_TOKENS, Batch, batches_of_tokens
 from encoder.linear import Linear
 from encoder.model import Classifier
 from encoder.packing import Packing
+from encoder.residual import Stream
 from encoder.rows import TokenizedRows
 
 SUBLAYERS: tuple[Unit, ...] = ("heads", "neurons")
@@ -59,10 +60,10 @@ def repair_(
 
 @dataclass
 class _Walk:
-    """A model and the residual streams [N, D] of all batches, on their way through it."""
+    """A model and the residual streams of all batches, on their way through it."""
 
     model: Classifier
-    streams: list[Tensor]
+    streams: list[Stream]
 
     def step(
         self,
@@ -74,26 +75,33 @@ class _Walk:
     ) -> list[Tensor]:
         """Through a sublayer; with a ``ridge``, its projection is first solved for to reach ``targets``.
 
-        Returns residual + output of each batch, [N, D].
+        Returns of each batch what the output was added to, with it, [N, D]; of attention residuals, whose
+        sources begin anew, the output.
         """
         layers = self.model.encoder.layers
-        layer, only_first = layers[number], number == len(layers) - 1
+        layer: Any = layers[number]
+        only_first = number == len(layers) - 1 and self.model.config.reads_first_token_only
         projection = output_projection(layer, unit)
         opened = [_open(layer, unit, x, p, only_first) for x, p in zip(self.streams, packings, strict=True)]
+        residual = layer.attention_residual if unit == "heads" else layer.feed_forward_residual
+        bases = [residual.base(stream) for stream, _, _ in opened]
         if ridge is not None:
             equations = _Equations.of(projection)
-            for (residual, z, _), target in zip(opened, targets, strict=True):
-                equations.add(z, target - residual)
+            for (_, z, _), base, target in zip(opened, bases, targets, strict=True):
+                equations.add(z, target if base is None else target - base)
             equations.solve_(projection, ridge)
-        totals = [residual + (output if ridge is None else projection(z)) for residual, z, output in opened]
-        self.streams = [_close(layer, unit, total) for total in totals]
-        return totals
+        outputs = [output if ridge is None else projection(z) for _, z, output in opened]
+        close = layer.after_attention if unit == "heads" else layer.after_feed_forward
+        self.streams = [close(stream, output) for (stream, _, _), output in zip(opened, outputs, strict=True)]
+        return [
+            output if base is None else base + output for base, output in zip(bases, outputs, strict=True)
+        ]
 
 
 def _open(
-    layer: Any, unit: Unit, x: Tensor, packing: Packing, only_first: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Into a sublayer: the stream x [N, D] → the residual [N, D], what the units found [N, W'], the output.
+    layer: Any, unit: Unit, stream: Stream, packing: Packing, only_first: bool
+) -> tuple[Stream, Tensor, Tensor]:
+    """Into a sublayer: the stream → the stream to write to, what the units found [N, W'], the output [N, D].
 
     They have N rows, or those of the first tokens where a last layer computes no other.
     """
@@ -103,24 +111,14 @@ def _open(
     )
     try:
         if unit == "heads":
-            layer.attention(layer.attention_norm(x) if layer.pre_norm else x, packing, first_only=only_first)
-            residual = packing.first(x) if only_first else x
+            layer.attention(layer.attention_input(stream), packing, first_only=only_first)
+            stream = stream.map(packing.first) if only_first else stream
         else:
-            layer.feed_forward(layer.feed_forward_norm(x) if layer.pre_norm else x)
-            residual = x
+            layer.feed_forward(layer.feed_forward_input(stream))
     finally:
         hook.remove()
     z, output = found
-    return residual, z, output
-
-
-def _close(layer: Any, unit: Unit, total: Tensor) -> Tensor:
-    """Out of a sublayer: residual + output → the stream."""
-    if layer.pre_norm:
-        return total
-    norm: nn.LayerNorm = layer.attention_norm if unit == "heads" else layer.feed_forward_norm
-    normed: Tensor = norm(total)
-    return normed
+    return stream, z, output
 
 
 @dataclass
@@ -149,8 +147,13 @@ class _Equations:
         self.tokens += len(z)
 
     def solve_(self, projection: Linear, ridge: float) -> None:
-        """Write the solution into ``projection``; the bias is free of the ridge, so means are taken out."""
+        """Write the solution into ``projection``; the bias is free of the ridge, so means are taken out.
+
+        Without a bias there is nothing to take them up, so they stay.
+        """
         z, t = self.inputs / self.tokens, self.targets / self.tokens
+        if projection.bias is None:
+            z, t = torch.zeros_like(z), torch.zeros_like(t)
         weight = projection.weight.double()
         if weight.shape[1]:
             squares = self.squares - self.tokens * torch.outer(z, z)
@@ -159,4 +162,5 @@ class _Equations:
             products = self.products - self.tokens * torch.outer(t, z) + strength * weight
             weight = torch.cholesky_solve(products.T, torch.linalg.cholesky(squares)).T  # [D, W']
         projection.weight.copy_(weight)
-        projection.bias.copy_(t - weight @ z)
+        if projection.bias is not None:
+            projection.bias.copy_(t - weight @ z)

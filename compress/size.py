@@ -53,14 +53,15 @@ def measure_size(model: "Classifier", folder: Path, *, sequence_lengths: Iterabl
 
 def embedding_parameters(config: EncoderConfig) -> int:
     """Parameters of the word, position and type tables."""
-    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    positions = 0 if config.position_embedding == "rotary" else config.max_position_embeddings
+    rows = config.vocab_size + positions + config.type_vocab_size
     return rows * config.embedding_size
 
 
 def matrix_parameters(config: EncoderConfig) -> int:
     """Parameters of all tables and matrices, known before a model is loaded: all but a thousandth of them."""
     layers = sum(
-        4 * shape.num_attention_heads * shape.head_size + 2 * shape.intermediate_size
+        4 * shape.num_attention_heads * shape.head_size + (3 if config.gated else 2) * shape.intermediate_size
         for shape in config.layers
     )
     return embedding_parameters(config) + config.hidden_size * (layers + config.hidden_size)
@@ -90,22 +91,37 @@ def macs_per_token(config: EncoderConfig, tokens: int, *, num_outputs: int) -> f
 def macs_per_row(config: EncoderConfig, tokens: int, *, num_outputs: int) -> Mapping[str, int]:
     """Multiply-accumulates of one row of ``tokens`` (T) tokens, for each of ``PARTS``.
 
-    Matrix products only, as is usual (a MAC is two floating-point operations): norms, softmax, activations
-    and table look-ups are not counted, nor are biases. With H heads of size K and F neurons a layer has
-    4·T·D·H·K for the projections, 2·T²·H·K for scores and mixing, 2·T·D·F for the feed-forward block. The
-    classifier sees the first token only, D·D + D·C, so the last layer computes no other: half of its
-    projections (keys and values) stay at T tokens, the rest of it is for one.
+    Matrix products only, as is usual (a MAC is two floating-point operations): norms, softmax, activations,
+    mixes over depth and table look-ups are not counted, nor are biases. With H heads of size K and F neurons
+    a layer has 4·T·D·H·K for the projections, 2·H·K for scores and mixing of each pair of tokens that see
+    each other (all T², or those within a window), 2·T·D·F for the feed-forward block, 3·T·D·F if gated. The
+    classifier sees one vector, D·D + D·C; where that is the first token's the last layer computes no other:
+    half of its projections (keys and values) stay at T tokens, the rest of it is for one.
     """
     T, D, E = tokens, config.hidden_size, config.embedding_size
     layers: tuple[LayerShape, ...] = config.layers
-    # For each layer its width H·K, its neurons, and the tokens it computes.
-    shapes = [(layer.num_attention_heads * layer.head_size, layer.intermediate_size, T) for layer in layers]
-    shapes[-1] = (*shapes[-1][:2], 1)
+    matrices = 3 if config.gated else 2
+    projections = pairs = feed_forward = 0
+    for number, layer in enumerate(layers):
+        width = layer.num_attention_heads * layer.head_size
+        only_first = number == len(layers) - 1 and config.reads_first_token_only
+        asking = 1 if only_first else T
+        projections += 2 * (T + asking) * D * width
+        pairs += 2 * _visible_pairs(T, layer.window, only_first) * width
+        feed_forward += matrices * asking * D * layer.intermediate_size
     counts = (
         T * E * D if E != D else 0,
-        sum(2 * (T + asking) * D * width for width, _, asking in shapes),
-        sum(2 * T * asking * width for width, _, asking in shapes),
-        sum(2 * asking * D * neurons for _, neurons, asking in shapes),
+        projections,
+        pairs,
+        feed_forward,
         D * D + D * num_outputs,
     )
     return dict(zip(PARTS, counts, strict=True))
+
+
+def _visible_pairs(tokens: int, window: int | None, only_first: bool) -> int:
+    """Of how many tokens each token takes something, summed; or the first alone."""
+    reach = tokens - 1 if window is None else min(window, tokens - 1)
+    if only_first:
+        return reach + 1
+    return tokens * (2 * reach + 1) - reach * (reach + 1)

@@ -58,7 +58,9 @@ def with_zeros(model: Classifier) -> Classifier:
     state = dict(model.state_dict())
     for number, (shape, full) in enumerate(zip(model.config.layers, config.layers, strict=True)):
         _spread_heads_(state, f"encoder.layers.{number}.attention", shape, full)
-        _spread_neurons_(state, f"encoder.layers.{number}.feed_forward", full.intermediate_size)
+        _spread_neurons_(
+            state, f"encoder.layers.{number}.feed_forward", full.intermediate_size, 2 if config.gated else 1
+        )
     made = Classifier(config, model.task).to(next(model.parameters()).device)
     made.load_state_dict(state)
     return made.train(model.training)
@@ -67,22 +69,29 @@ def with_zeros(model: Classifier) -> Classifier:
 def _spread_heads_(state: dict[str, Tensor], name: str, shape: LayerShape, full: LayerShape) -> None:
     """Each head to the place of its original number."""
     H, K = shape.num_attention_heads, shape.head_size
-    places = torch.tensor(shape.heads, dtype=torch.int64, device=state[f"{name}.output.bias"].device)
+    weight = state[f"{name}.output.weight"]
+    places = torch.tensor(shape.heads, dtype=torch.int64, device=weight.device)
     for kind in ("weight", "bias"):
-        rows = state[f"{name}.qkv.{kind}"]
+        rows = state.get(f"{name}.qkv.{kind}")
+        if rows is None:
+            continue
         rows = rows.reshape(3, H, K, *rows.shape[1:])  # [3, H, K, …]
         spread = rows.new_zeros(3, full.num_attention_heads, *rows.shape[2:])
         state[f"{name}.qkv.{kind}"] = spread.index_copy(1, places, rows).flatten(0, 2)
-    weight = state[f"{name}.output.weight"]
     columns = weight.reshape(len(weight), H, K)  # [D, H, K]
     spread = weight.new_zeros(len(weight), full.num_attention_heads, K)
     state[f"{name}.output.weight"] = spread.index_copy(1, places, columns).flatten(1)
 
 
-def _spread_neurons_(state: dict[str, Tensor], name: str, neurons: int) -> None:
-    """``neurons`` [F] in all, those that are there first."""
-    missing = neurons - len(state[f"{name}.intermediate.bias"])
-    pad = torch.nn.functional.pad
-    state[f"{name}.intermediate.bias"] = pad(state[f"{name}.intermediate.bias"], (0, missing))
-    state[f"{name}.intermediate.weight"] = pad(state[f"{name}.intermediate.weight"], (0, 0, 0, missing))
-    state[f"{name}.output.weight"] = pad(state[f"{name}.output.weight"], (0, missing))
+def _spread_neurons_(state: dict[str, Tensor], name: str, neurons: int, parts: int) -> None:
+    """``neurons`` [F] in all, those that are there first, in each of the ``parts`` of a block."""
+    weight = state[f"{name}.output.weight"]  # [D, F']
+    missing = neurons - weight.shape[1]
+    state[f"{name}.output.weight"] = torch.nn.functional.pad(weight, (0, missing))
+    for kind in ("weight", "bias"):
+        rows = state.get(f"{name}.intermediate.{kind}")
+        if rows is None:
+            continue
+        spread = rows.new_zeros(parts, neurons, *rows.shape[1:])
+        spread[:, : neurons - missing] = rows.unflatten(0, (parts, neurons - missing))
+        state[f"{name}.intermediate.{kind}"] = spread.flatten(0, 1)

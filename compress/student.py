@@ -3,7 +3,7 @@
 from typing import Literal
 
 from compress.layer_choice import alternate_layers, bottom_layers, important_layers
-from encoder.config import EncoderConfig, LayerShape
+from encoder.config import EncoderConfig, usual_intermediate_size
 from encoder.errors import CompressionError
 from encoder.model import Classifier, initialise_
 from encoder.rows import TokenizedRows
@@ -55,7 +55,7 @@ def thinner_config(
 ) -> EncoderConfig:
     """``config`` with other sizes and all layers alike; what is not given stays, or keeps its proportion.
 
-    Heads keep their size where the width allows it; 4 neurons a hidden unit is BERT's proportion.
+    Heads keep their size where the width allows it; neurons are as many as usual for the width.
 
     Raises:
         CompressionError: the heads do not share the width evenly.
@@ -67,14 +67,17 @@ def thinner_config(
         raise CompressionError(
             f"a hidden size of {D} cannot be shared by {H} heads; give a number of heads that divides {D}"
         )
-    F = intermediate_size or 4 * D
-    shape = LayerShape(heads=tuple(range(H)), head_size=D // H, intermediate_size=F)
+    F = intermediate_size or usual_intermediate_size(D, gated=config.gated)
+    sizes = {"heads": tuple(range(H)), "head_size": D // H, "intermediate_size": F}
+    # A layer attends as that of the same number does, near or far; more layers go on as the last ones do.
+    count, last = num_layers or config.num_hidden_layers, config.num_hidden_layers - 1
+    layers = tuple(config.layers[min(number, last)].model_copy(update=sizes) for number in range(count))
     projected = config.embedding_size != config.hidden_size
     return config.model_copy(
         update={
             "hidden_size": D,
             "embedding_size": min(D, config.embedding_size) if projected else D,
-            "layers": (shape,) * (num_layers or config.num_hidden_layers),
+            "layers": layers,
         }
     )
 

@@ -1,7 +1,8 @@
 """What a classifier computes on the way to its logits, kept while a context lasts.
 
-Hidden states are numbered as Transformers numbers them: 0 are the embeddings, i is what layer i − 1 made, so
-that L layers have L + 1 of them. Of the last only each row's first token exists, as no other is computed.
+Hidden states are numbered as Transformers numbers them: 0 are the embeddings, i is what layer i − 1 made and
+layer i reads, so that L layers have L + 1 of them. Of the last only each row's first token exists, as no
+other is computed, unless the classifier looks at all of them.
 """
 
 from collections.abc import Iterator
@@ -64,9 +65,10 @@ def _state_at(model: Classifier, number: int) -> torch.nn.Module:
     encoder = model.encoder
     if number == 0:
         return encoder.embeddings
-    if number == len(encoder.layers) and encoder.final_norm is not None:
-        return encoder.final_norm
-    return encoder.layers[number - 1]
+    if number == len(encoder.layers):
+        return encoder.final_residual if encoder.final_norm is None else encoder.final_norm
+    reader: torch.nn.Module = encoder.layers[number].attention_residual  # type: ignore[assignment]
+    return reader
 
 
 def _projections_of(model: Classifier, layer: int) -> Linear:
@@ -76,9 +78,9 @@ def _projections_of(model: Classifier, layer: int) -> Linear:
 
 
 def _keep_state(seen: Watched, number: int) -> Any:
-    def keep(module: object, arguments: object, output: Any) -> None:
+    def keep(module: object, arguments: object, output: Tensor) -> None:
         if not torch.is_inference_mode_enabled():
-            seen.hidden[number] = output[0] if isinstance(output, tuple) else output
+            seen.hidden[number] = output
 
     return keep
 

@@ -40,22 +40,33 @@ class Part:
     width: int
     rows: Tensor | None
     num_used: int
-    _biases: dict[tuple[int, torch.dtype], Tensor] = field(default_factory=dict, repr=False)
+    _biases: dict[tuple[int, torch.dtype, int | None], Tensor] = field(default_factory=dict, repr=False)
 
     @property
     def stop(self) -> int:
         """Where the slots of the next part begin."""
         return self.start + self.num_blocks * self.width
 
-    def bias(self, num_heads: int, dtype: torch.dtype) -> Tensor | None:
-        """What to add to the scores [num_blocks · H, width, width]: −∞ between tokens of different rows."""
-        if self.rows is None:
+    def bias(self, num_heads: int, dtype: torch.dtype, window: int | None = None) -> Tensor | None:
+        """What to add to the scores [num_blocks · H, width, width]: −∞ where a token does not look.
+
+        That is at tokens of other rows, and at those more than ``window`` away; ``None`` if it looks at all.
+        """
+        window = None if window is None or window >= self.width - 1 else window
+        if self.rows is None and window is None:
             return None
-        key = (num_heads, dtype)
+        key = (num_heads, dtype, window)
         if key not in self._biases:
-            apart = self.rows[:, :, None] != self.rows[:, None, :]
+            rows = torch.zeros(1, self.width) if self.rows is None else self.rows
+            apart = rows[:, :, None] != rows[:, None, :]
+            if window is not None:  # a row's tokens are neighbours in their block
+                places = torch.arange(self.width)
+                apart = apart | ((places[:, None] - places).abs() > window)
             bias = torch.zeros(apart.shape, dtype=dtype).masked_fill_(apart, float("-inf"))
-            self._biases[key] = bias.repeat_interleave(num_heads, 0)
+            if len(rows) == self.num_blocks:
+                self._biases[key] = bias.repeat_interleave(num_heads, 0)
+            else:  # one for all blocks
+                self._biases[key] = bias.expand(self.num_blocks * num_heads, -1, -1)
         return self._biases[key]
 
 

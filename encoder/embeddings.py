@@ -1,4 +1,4 @@
-"""What a token is before the first layer: word + position (+ segment), normalised."""
+"""What a token is before the first layer: word (+ position) (+ segment), normalised."""
 
 import math
 
@@ -38,16 +38,20 @@ class Embeddings(nn.Module):
         width = config.embedding_size
         self.position_offset = config.position_offset
         self.word = Table(config.vocab_size, width)
-        self.position = Table(config.max_position_embeddings, width)
-        self.position.weight.requires_grad_(config.position_embedding == "learned")
+        self.position = None  # rotary positions are in attention
+        if config.position_embedding != "rotary":
+            self.position = Table(config.max_position_embeddings, width)
+            self.position.weight.requires_grad_(config.position_embedding == "learned")
         self.token_type = Table(config.type_vocab_size, width) if config.type_vocab_size else None
-        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=config.norm_bias)
         self.dropout = Dropout(config.hidden_dropout)
         self.projection = Linear(width, config.hidden_size) if width != config.hidden_size else None
 
     def forward(self, input_ids: Tensor, token_type_ids: Tensor, positions: Tensor) -> Tensor:
         """int64 [N] each → [N, D]. ``positions`` count from 0 within a row."""
-        x: Tensor = self.word(input_ids) + self.position(positions + self.position_offset)
+        x: Tensor = self.word(input_ids)
+        if self.position is not None:
+            x = x + self.position(positions + self.position_offset)
         if self.token_type is not None:
             x = x + self.token_type(token_type_ids)
         x = self.dropout(self.norm(x))

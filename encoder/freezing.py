@@ -47,8 +47,10 @@ def freeze_(model: Classifier, freezing: Freezing) -> Frozen:
         model.encoder.embeddings.requires_grad_(False)
     for layer in model.encoder.layers[:bottom]:
         layer.requires_grad_(False)
-    if freezing.classifier_only and model.encoder.final_norm is not None:
-        model.encoder.final_norm.requires_grad_(False)
+    if freezing.classifier_only:
+        model.encoder.final_residual.requires_grad_(False)
+        if model.encoder.final_norm is not None:
+            model.encoder.final_norm.requires_grad_(False)
     _freeze_patterns_(model, freezing.patterns)
     total = sum(p.numel() for p in model.parameters())
     trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)

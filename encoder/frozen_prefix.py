@@ -13,6 +13,7 @@ import torch
 
 from encoder.activations import Activations, Store, open_store
 from encoder.batches import BATCH_TOKENS, Batch, batches_of_tokens, filling_multiple
+from encoder.config import EncoderConfig
 from encoder.model import Classifier
 from encoder.prediction import Precision, autocast
 from encoder.rows import TokenizedRows, offsets_of
@@ -28,11 +29,12 @@ def frozen_depth(model: Classifier) -> int:
     return max(0, depth - 1)
 
 
-def stored_bytes(rows: TokenizedRows, *, depth: int, num_layers: int, hidden_size: int) -> int:
+def stored_bytes(rows: TokenizedRows, config: EncoderConfig, depth: int) -> int:
     """What the activations of ``rows`` above ``depth`` layers take in float32; none are kept at depth 0."""
     if depth == 0:
         return 0
-    return 4 * hidden_size * (len(rows) if depth == num_layers else int(rows.offsets[-1]))
+    only_first = depth == config.num_hidden_layers and config.reads_first_token_only
+    return 4 * config.stream_width(depth) * (len(rows) if only_first else int(rows.offsets[-1]))
 
 
 class FrozenPrefix:
@@ -83,11 +85,13 @@ class FrozenPrefix:
 
     def _advance(self, model: Classifier, depth: int, on_rows: Callable[[int], None]) -> None:
         layers = list(model.encoder.layers)
-        only_first = depth == len(layers)
+        only_first = depth == len(layers) and model.config.reads_first_token_only
         lengths = np.minimum(self.rows.lengths, 1) if only_first else self.rows.lengths
         offsets = offsets_of(lengths)
         before = self.rows.activations
-        store: Store | None = None if before is None or only_first else before.store
+        widths = {model.config.stream_width(one) for one in (self.depth, depth)}
+        in_place = before is not None and not only_first and len(widths) == 1
+        store: Store | None = before.store if before is not None and in_place else None
         multiple_of = filling_multiple(model.config.max_tokens) if self._precision == "bf16" else 1
         model.to(self._device).eval()
         try:
@@ -95,9 +99,10 @@ class FrozenPrefix:
                 for index in batches_of_tokens(self.rows.lengths, BATCH_TOKENS):
                     rows = self.rows.select(index)
                     batch = Batch.from_rows(rows, multiple_of=multiple_of).to(self._device)
-                    x = model.encoder.embed(batch)
+                    stream = model.encoder.embed(batch)
                     for layer in layers[self.depth : depth]:
-                        x, _ = layer(x, batch.packing, first_only=only_first and layer is layers[-1])
+                        stream = layer(stream, batch.packing, first_only=only_first and layer is layers[-1])
+                    x = stream.packed()  # [N, sources·D]
                     if only_first:
                         x = x[batch.packing.lengths > 0]
                     if store is None:

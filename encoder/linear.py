@@ -22,4 +22,4 @@ class Linear(nn.Linear):
         weight = self.rounded if self.training and self.rounded is not None else self.weight
         if outputs is None:
             return F.linear(x, weight, self.bias)
-        return F.linear(x, weight[outputs], self.bias[outputs])
+        return F.linear(x, weight[outputs], None if self.bias is None else self.bias[outputs])

@@ -1,71 +1,137 @@
 """The encoder and the classifier on top of it, put together from their bricks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from encoder.attention import SelfAttention
 from encoder.batches import Batch
-from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
+from encoder.config import EncoderConfig
 from encoder.dropout import Dropout
 from encoder.embeddings import Embeddings, sinusoidal_positions
 from encoder.engine import ALL_ON, Engine
 from encoder.feedforward import FeedForward
 from encoder.linear import Linear
 from encoder.packing import Packing
+from encoder.pooling import pool
+from encoder.residual import Residual, Stream, norm_eps
 from encoder.task import Task
 
-CLASSIFIER_ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "gelu": torch.nn.functional.gelu}
+CLASSIFIER_ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 @dataclass(frozen=True)
 class EncoderOutput:
     """What an encoder returns.
 
-    ``last_hidden_state`` [N, D]. ``hidden_states``, if asked for: L+1 of [N, D], the embeddings first.
-    ``attentions``, if asked for: L of [B, H, T, T], H as each layer has it.
+    ``last_hidden_state`` [N, D]. ``hidden_states``, if asked for: L+1 of [N, D], the embeddings first; what
+    the next layer reads, the last after its norm. ``attentions``, if asked for: L of [B, H, T, T], H as each
+    layer has it. ``residual_weights``, if asked for: 2·L+1 of float32 [N, sources], what each sublayer takes
+    of each source and the mix at the end; all ones where the residual is a sum.
     """
 
     last_hidden_state: Tensor
     hidden_states: tuple[Tensor, ...] = ()
     attentions: tuple[Tensor, ...] = ()
+    residual_weights: tuple[Tensor, ...] = ()
+
+
+@dataclass
+class Wanted:
+    """What to keep of a pass through the layers; the lists fill up on the way."""
+
+    attention: bool = False
+    residual: bool = False
+    attentions: list[Tensor] = field(default_factory=list)
+    residual_weights: list[Tensor] = field(default_factory=list)
+
+    def note(self, residual: Residual, stream: Stream) -> None:
+        """Keep, if wanted, what ``residual`` takes of each source."""
+        if self.residual:
+            self.residual_weights.append(residual.weights(stream))
 
 
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward, each with a residual connection and a LayerNorm.
 
     Post-norm: LayerNorm(x + f(x)), as in the original Transformer and BERT. Pre-norm: x + f(LayerNorm(x)).
+    What x is, and what an output is added to, is the residual's matter: see ``encoder.residual``.
     """
 
-    def __init__(self, config: EncoderConfig, shape: LayerShape) -> None:
+    def __init__(self, config: EncoderConfig, number: int) -> None:
         super().__init__()
-        D, eps = config.hidden_size, config.layer_norm_eps
+        D, shape = config.hidden_size, config.layers[number]
         self.pre_norm = config.norm == "pre"
-        self.attention = SelfAttention(D, shape, config.attention_dropout)
-        self.attention_norm = nn.LayerNorm(D, eps=eps)
-        self.feed_forward = FeedForward(D, shape.intermediate_size, config.activation)
-        self.feed_forward_norm = nn.LayerNorm(D, eps=eps)
+        self.attention_residual = Residual(config, 2 * number)
+        self.attention = SelfAttention(
+            D,
+            shape,
+            config.attention_dropout,
+            rotary=config.position_embedding == "rotary",
+            bias=config.attention_bias,
+        )
+        eps = norm_eps(config, 2 * number)
+        self.attention_norm = (
+            nn.LayerNorm(D, eps=eps, bias=config.norm_bias) if shape.attention_norm else nn.Identity()
+        )
+        self.feed_forward_residual = Residual(config, 2 * number + 1)
+        self.feed_forward = FeedForward(
+            D,
+            shape.intermediate_size,
+            config.activation,
+            gated=config.gated,
+            bias=config.feed_forward_bias,
+        )
+        eps = norm_eps(config, 2 * number + 1)
+        self.feed_forward_norm = nn.LayerNorm(D, eps=eps, bias=config.norm_bias)
         self.dropout = Dropout(config.hidden_dropout)
 
     def forward(
-        self, x: Tensor, packing: Packing, *, need_weights: bool = False, first_only: bool = False
-    ) -> tuple[Tensor, Tensor | None]:
-        """x [N, D] → ([N, D], attention weights [B, H, T, T] if ``need_weights``).
+        self, stream: Stream, packing: Packing, *, first_only: bool = False, wanted: Wanted | None = None
+    ) -> Stream:
+        """The stream of N tokens → that after this layer.
 
-        With ``first_only`` the result is that of each row's first token, [B, D]; no other is computed.
+        With ``first_only`` it is that of each row's first token, [B, D] a source; no other is computed.
         """
-        residual = packing.first(x) if first_only else x
-        normed = self.attention_norm(x) if self.pre_norm else x
-        mixed, weights = self.attention(normed, packing, need_weights=need_weights, first_only=first_only)
-        x = residual + self.dropout(mixed)
-        if self.pre_norm:
-            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x))), weights
-        x = self.attention_norm(x)
-        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x))), weights
+        wanted = wanted or Wanted()
+        wanted.note(self.attention_residual, stream)
+        mixed, weights = self.attention(
+            self.attention_input(stream), packing, need_weights=wanted.attention, first_only=first_only
+        )
+        if weights is not None:
+            wanted.attentions.append(weights)
+        if first_only:
+            stream = stream.map(packing.first)
+        stream = self.after_attention(stream, self.dropout(mixed))
+        wanted.note(self.feed_forward_residual, stream)
+        output = self.feed_forward(self.feed_forward_input(stream))
+        return self.after_feed_forward(stream, self.dropout(output))
+
+    def attention_input(self, stream: Stream) -> Tensor:
+        """What attention gets, [N, D]."""
+        x: Tensor = self.attention_residual(stream)
+        return self.attention_norm(x) if self.pre_norm else x
+
+    def after_attention(self, stream: Stream, output: Tensor) -> Stream:
+        """The stream with what attention made, [N, D]."""
+        stream = self.attention_residual.write(stream, output)
+        return stream if self.pre_norm else stream.map(self.attention_norm)
+
+    def feed_forward_input(self, stream: Stream) -> Tensor:
+        """What the feed-forward block gets, [N, D]."""
+        x: Tensor = self.feed_forward_residual(stream)
+        return self.feed_forward_norm(x) if self.pre_norm else x
+
+    def after_feed_forward(self, stream: Stream, output: Tensor) -> Stream:
+        """The stream with what the feed-forward block made, [N, D]."""
+        stream = self.feed_forward_residual.write(stream, output)
+        return stream if self.pre_norm else stream.map(self.feed_forward_norm)
 
 
 class Encoder(nn.Module):
@@ -75,54 +141,71 @@ class Encoder(nn.Module):
         super().__init__()
         self.config = config
         self.embeddings = Embeddings(config)
-        self.layers = nn.ModuleList(EncoderLayer(config, shape) for shape in config.layers)
+        self.layers = nn.ModuleList(EncoderLayer(config, number) for number in range(len(config.layers)))
         self.engine = ALL_ON
-        pre_norm = config.norm == "pre"
-        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps) if pre_norm else None
+        last = 2 * config.num_hidden_layers
+        self.final_residual = Residual(config, last)
+        self.final_norm = None
+        if config.norm == "pre":
+            eps = norm_eps(config, last)
+            self.final_norm = nn.LayerNorm(config.hidden_size, eps=eps, bias=config.norm_bias)
 
-    def embed(self, batch: Batch) -> Tensor:
-        """What the layers start from, [N, D]: the embeddings, or what is computed already."""
+    def embed(self, batch: Batch) -> Stream:
+        """What the layers start from: the embeddings, or what is computed already."""
         if batch.computed is not None:
-            return batch.computed.hidden
-        x: Tensor = self.embeddings(batch.input_ids, batch.token_type_ids, batch.packing.positions)
-        return x
+            return Stream.unpacked(batch.computed.hidden, self.config.hidden_size)
+        return Stream((self.embeddings(batch.input_ids, batch.token_type_ids, batch.packing.positions),))
+
+    def read(self, stream: Stream, depth: int) -> Tensor:
+        """Hidden state number ``depth`` [N, D]: what the layer above reads, above the last one the result."""
+        if depth < len(self.layers):
+            layer: Any = self.layers[depth]
+            x: Tensor = layer.attention_residual(stream)
+            return x
+        x = self.final_residual(stream)
+        return x if self.final_norm is None else self.final_norm(x)
 
     def forward(
-        self, batch: Batch, *, output_hidden_states: bool = False, output_attentions: bool = False
+        self,
+        batch: Batch,
+        *,
+        output_hidden_states: bool = False,
+        output_attentions: bool = False,
+        output_residual_weights: bool = False,
     ) -> EncoderOutput:
         """Encode the N tokens of a batch; see ``EncoderOutput`` for the shapes.
 
         A batch that holds what the bottom layers computed goes on from there, and has the hidden states and
         attentions of the other layers only.
         """
-        hidden_states, attentions = [], []
-        for x, weights in self._steps(batch, need_weights=output_attentions):
-            last = x
-            if output_hidden_states:
-                hidden_states.append(x)
-            if weights is not None:
-                attentions.append(weights)
-        return EncoderOutput(last, tuple(hidden_states), tuple(attentions))
+        wanted = Wanted(attention=output_attentions, residual=output_residual_weights)
+        states = []
+        for depth, stream in self._streams(batch, wanted):
+            if output_hidden_states or depth == len(self.layers):
+                states.append(self.read(stream, depth))
+        wanted.note(self.final_residual, stream)
+        return EncoderOutput(
+            states[-1],
+            tuple(states) if output_hidden_states else (),
+            tuple(wanted.attentions),
+            tuple(wanted.residual_weights),
+        )
 
     def states(self, batch: Batch) -> Iterator[Tensor]:
         """The hidden states one by one, each [N, D], the embeddings first.
 
         A layer is computed when its state is asked for, so who stops early has not paid for the others.
         """
-        return (x for x, _ in self._steps(batch, need_weights=False))
+        return (self.read(stream, depth) for depth, stream in self._streams(batch))
 
-    def _steps(self, batch: Batch, *, need_weights: bool) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """The embeddings, then what each layer made: the state and, if asked for, the attention weights."""
-        x = self.embed(batch)  # [N, D]
-        layers = self._layers_left(batch)
-        if not layers and self.final_norm is not None:
-            x = self.final_norm(x)
-        yield x, None
-        for layer in layers:
-            x, weights = layer(x, batch.packing, need_weights=need_weights)
-            if layer is layers[-1] and self.final_norm is not None:
-                x = self.final_norm(x)
-            yield x, weights
+    def _streams(self, batch: Batch, wanted: Wanted | None = None) -> Iterator[tuple[int, Stream]]:
+        """The depth and the stream that it starts from, then those after each layer that is left."""
+        depth = 0 if batch.computed is None else batch.computed.depth
+        stream = self.embed(batch)
+        yield depth, stream
+        for number, layer in enumerate(list(self.layers)[depth:], start=depth + 1):
+            stream = layer(stream, batch.packing, wanted=wanted)
+            yield number, stream
 
     def first(self, batch: Batch) -> Tensor:
         """The last hidden state of each row's first token, [B, D]; zeros for a row without tokens.
@@ -130,38 +213,40 @@ class Encoder(nn.Module):
         The last layer computes no other token, which saves most of it.
         """
         packing = batch.packing
-        x = self.embed(batch)  # [N, D]
-        layers = self._layers_left(batch)
+        stream = self.embed(batch)
+        layers = list(self.layers)[0 if batch.computed is None else batch.computed.depth :]
         last = layers[-1] if layers and self.engine.first_token_only else None
         for layer in layers:
-            x, _ = layer(x, packing, first_only=layer is last)
+            stream = layer(stream, packing, first_only=layer is last)
         if last is None:
-            x = packing.first(x)  # [B, D]
-        if self.final_norm is not None:
-            x = self.final_norm(x)
+            stream = stream.map(packing.first)
+        x = self.read(stream, len(self.layers))  # [B, D]
         return torch.where((packing.lengths > 0)[:, None], x, torch.zeros_like(x))
-
-    def _layers_left(self, batch: Batch) -> list[nn.Module]:
-        return list(self.layers)[0 if batch.computed is None else batch.computed.depth :]
 
 
 class ClassifierLayers(nn.Module):
-    """[dropout] → linear D×D → activation → dropout → linear D×C, on the first token of each row.
+    """[dropout] → linear D×D → activation → [LayerNorm] → dropout → linear D×C, on a vector of each row.
 
-    BERT calls the first linear its pooler, DistilBERT its pre-classifier.
+    BERT calls the first linear its pooler, DistilBERT its pre-classifier, ModernBERT all but the last its
+    prediction head.
     """
 
-    def __init__(self, hidden_size: int, num_outputs: int, config: ClassifierConfig) -> None:
+    def __init__(self, encoder: EncoderConfig, num_outputs: int) -> None:
         super().__init__()
+        config, hidden_size = encoder.classifier, encoder.hidden_size
         self.input_dropout = Dropout(config.dropout if config.input_dropout else 0.0)
-        self.dense = Linear(hidden_size, hidden_size)
+        self.dense = Linear(hidden_size, hidden_size, bias=config.bias)
         self.activation = CLASSIFIER_ACTIVATIONS[config.activation]
+        self.norm = None
+        if config.norm:
+            self.norm = nn.LayerNorm(hidden_size, eps=encoder.layer_norm_eps, bias=encoder.norm_bias)
         self.dropout = Dropout(config.dropout)
         self.output = Linear(hidden_size, num_outputs)
 
     def forward(self, pooled: Tensor) -> Tensor:
         """pooled [B, D] → logits [B, C]."""
         x = self.activation(self.dense(self.input_dropout(pooled)))
+        x = x if self.norm is None else self.norm(x)
         logits: Tensor = self.output(self.dropout(x))
         return logits
 
@@ -174,13 +259,16 @@ class Classifier(nn.Module):
         self.config = config
         self.task = task
         self.encoder = Encoder(config)
-        self.classifier = ClassifierLayers(config.hidden_size, task.num_outputs, config.classifier)
+        self.classifier = ClassifierLayers(config, task.num_outputs)
         self.new_parameters: tuple[str, ...] = ()  # names of what did not come from a checkpoint
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits float [B, C]; regression has C = 1."""
-        first = self.encoder.first(batch)
-        logits: Tensor = self.classifier(first[: len(first) - batch.num_filling_rows])
+        if self.config.reads_first_token_only:
+            pooled = self.encoder.first(batch)  # [B, D]
+        else:
+            pooled = pool(self.encoder(batch).last_hidden_state, batch.packing, "mean")
+        logits: Tensor = self.classifier(pooled[: len(pooled) - batch.num_filling_rows])
         return logits
 
 
@@ -214,7 +302,7 @@ def start_at_base_rates_(model: Classifier, labels: NDArray[np.generic]) -> None
 def initialise_(module: nn.Module, config: EncoderConfig, seed: int) -> None:
     """Draw all parameters of ``module`` in place as BERT does: weights N(0, initializer_range), biases 0.
 
-    LayerNorms start as the identity; a sinusoidal position table is filled, not drawn.
+    LayerNorms start as the identity, queries over depth at 0; a sinusoidal position table is filled.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():

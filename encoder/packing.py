@@ -4,13 +4,14 @@
 mask: a token that is masked out is not in the packing, so it can change nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from encoder.blocks import Blocks, lay_out
+from encoder.rotary import Rotation, rotation
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Packing:
     lengths: Tensor
     max_length: int
     num_tokens: int
+    _turns: dict[tuple[int, float], Rotation] = field(default_factory=dict, repr=False, compare=False)
+    _near: dict[int, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def from_lengths(cls, lengths: Tensor) -> "Packing":
@@ -78,6 +81,32 @@ class Packing:
         slots = torch.arange(self.max_length, device=self.lengths.device)
         mask = slots < self.lengths.clamp(min=1)[:, None]  # [B, T]
         return mask[:, None, None, :]
+
+    def visible(self, window: int | None) -> Tensor | None:
+        """Which slots each slot attends to, bool, broadcast to [B, 1, T, T]; None when all to all.
+
+        With a ``window`` those at most so far away. Every slot sees itself, for the reason of ``key_mask``.
+        """
+        if window is None or window >= self.max_length - 1:
+            return self.key_mask
+        if window not in self._near:
+            slots = torch.arange(self.max_length, device=self.lengths.device)
+            apart = (slots[:, None] - slots).abs()  # [T, T]
+            near = (apart <= window)[None, None]
+            self._near[window] = near if self.key_mask is None else near & self.key_mask | (apart == 0)
+        return self._near[window]
+
+    def first_visible(self, window: int | None) -> Tensor | None:
+        """Which slots the first of each row attends to, bool, broadcast to [B, 1, 1, T]."""
+        mask = self.visible(window)
+        return mask if mask is None else mask[:, :, :1]
+
+    def turns(self, head_size: int, theta: float) -> Rotation:
+        """The rotary turns of all tokens (``encoder.rotary``), computed once for all layers."""
+        key = (head_size, theta)
+        if key not in self._turns:
+            self._turns[key] = rotation(self.positions, head_size, theta)
+        return self._turns[key]
 
     def pad(self, tokens: Tensor) -> Tensor:
         """[N, …] → [B, T, …], zeros where a row has no token."""

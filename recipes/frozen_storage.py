@@ -89,8 +89,7 @@ def _peak_bytes(config: EncoderConfig, parts: Sequence[TokenizedRows], depths: I
     from encoder.frozen_prefix import stored_bytes
 
     def of(depth: int) -> int:
-        layers, width = config.num_hidden_layers, config.hidden_size
-        return sum(stored_bytes(rows, depth=depth, num_layers=layers, hidden_size=width) for rows in parts)
+        return sum(stored_bytes(rows, config, depth) for rows in parts)
 
     wanted = set(depths)
     below = max((of(depth) for depth in wanted if depth < config.num_hidden_layers), default=0)

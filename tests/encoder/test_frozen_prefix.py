@@ -223,13 +223,12 @@ def test_activations_of_what_trains_are_refused(make_classifier, make_rows, tmp_
 
 def test_size_is_known_beforehand(make_classifier, make_rows) -> None:
     model, rows = make_classifier(), make_rows(LENGTHS)
-    D = model.config.hidden_size
-    assert stored_bytes(rows, depth=0, num_layers=LAYERS, hidden_size=D) == 0
+    assert stored_bytes(rows, model.config, 0) == 0
     for depth in (1, 2, 3):
         with FrozenPrefix(rows, precision="fp32") as prefix:
             prefix.go_to(model, depth)
             values = prefix.rows.activations.read()
-        assert values.nbytes == stored_bytes(rows, depth=depth, num_layers=LAYERS, hidden_size=D)
+        assert values.nbytes == stored_bytes(rows, model.config, depth)
 
 
 def test_hidden_states_of_a_batch_begin_where_it_does(make_classifier, make_rows) -> None:

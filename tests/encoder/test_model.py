@@ -4,20 +4,42 @@ import torch
 
 from encoder.batches import Batch
 from encoder.config import LayerShape
-from encoder.model import Classifier, Encoder, initialise_, start_at_base_rates_
+from encoder.engine import Engine
+from encoder.model import Classifier, Encoder, initialise_, start_at_base_rates_, use_
 from encoder.task import Task
 
 LENGTHS = [5, 1, 17, 8, 8, 3, 30, 2, 1, 11]  # more than a part of rows, and uneven: see encoder.packing
 
 
-@pytest.fixture(params=["post", "pre", "sinusoidal", "projected", "offset", "uneven", "uneven pre"])
+CHANGES = [
+    *("post", "pre", "sinusoidal", "projected", "offset", "uneven", "uneven pre"),
+    *("rotary", "local", "modern", "attention", "block attention"),
+]
+
+
+@pytest.fixture(params=CHANGES)
 def model(request, make_config, make_classifier) -> Classifier:
     uneven = (
         LayerShape(heads=(1, 3), head_size=4, intermediate_size=7),
         LayerShape(heads=(), head_size=4, intermediate_size=24),
         LayerShape(heads=(0, 1, 2), head_size=4, intermediate_size=0),
     )
+    near = tuple(
+        LayerShape(heads=(0, 1, 2, 3), head_size=4, intermediate_size=24, window=window, rope_theta=theta)
+        for window, theta in ((None, 1000.0), (2, 50.0), (3, 50.0))
+    )
+    modern: dict[str, object] = {
+        "norm": "pre", "position_embedding": "rotary", "gated": True, "type_vocab_size": 0,
+        "attention_bias": False, "feed_forward_bias": False, "norm_bias": False,
+        "layers": (near[0].model_copy(update={"attention_norm": False}), *near[1:]),
+        "classifier": {"activation": "gelu", "bias": False, "norm": True, "pooling": "mean"},
+    }  # fmt: skip
     changes: dict[str, dict[str, object]] = {
+        "rotary": {"position_embedding": "rotary", "gated": True},
+        "local": {"layers": near},
+        "modern": modern,
+        "attention": modern | {"residual": "attention"},
+        "block attention": {"norm": "pre", "residual": "block_attention", "residual_block_size": 4},
         "post": {},
         "pre": {"norm": "pre"},
         "sinusoidal": {"position_embedding": "sinusoidal", "activation": "relu"},
@@ -72,13 +94,39 @@ def test_bf16_is_close_and_finite_with_heavy_padding(model, make_rows) -> None:
 
 def test_hidden_states_and_attentions_are_aligned(model, make_rows) -> None:
     batch = Batch.from_rows(make_rows(LENGTHS))
-    output = model.encoder(batch, output_hidden_states=True, output_attentions=True)
+    output = model.encoder(
+        batch, output_hidden_states=True, output_attentions=True, output_residual_weights=True
+    )
     assert len(output.hidden_states) == 4 and len(output.attentions) == 3
     assert torch.equal(output.hidden_states[-1], output.last_hidden_state)
     embedded = model.encoder.embeddings(batch.input_ids, batch.token_type_ids, batch.packing.positions)
     assert torch.equal(output.hidden_states[0], embedded)
     for weights, shape in zip(output.attentions, model.config.layers, strict=True):
         assert weights.shape == (len(LENGTHS), shape.num_attention_heads, max(LENGTHS), max(LENGTHS))
+    assert len(output.residual_weights) == 2 * 3 + 1
+    for sublayer, mix in enumerate(output.residual_weights):
+        assert mix.shape == (sum(LENGTHS), model.config.num_sources(sublayer))
+        assert torch.allclose(mix.sum(1), torch.ones(sum(LENGTHS)))
+
+
+def test_without_blocks_on_the_cpu_logits_are_the_same(model, make_rows) -> None:
+    batch = Batch.from_rows(make_rows(LENGTHS))
+    expected = model(batch)
+    use_(model, Engine(blocks=False, first_token_only=False))
+    assert torch.allclose(model(batch), expected, atol=1e-6)
+
+
+def test_gradients_are_those_without_blocks(model, make_rows) -> None:
+    batch = Batch.from_rows(make_rows(LENGTHS))
+    found = []
+    for engine in (Engine(), Engine(blocks=False, first_token_only=False)):
+        use_(model, engine)
+        model.zero_grad()
+        model(batch).square().sum().backward()
+        found.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
+    assert set(found[0]) == set(found[1])
+    for name, grad in found[0].items():
+        assert torch.allclose(grad, found[1][name], atol=1e-5, rtol=1e-4), name
 
 
 def test_pre_norm_adds_what_the_sublayers_return(make_config, make_rows) -> None:
