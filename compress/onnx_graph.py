@@ -13,6 +13,7 @@ import numpy as np
 
 from compress.fused_graph import FusedParts
 from compress.graph_builder import CONTRIB, GraphBuilder
+from compress.graph_tokens import pool, read_mask
 from compress.portable_graph import CLASSIFIER_ACTIVATIONS, PortableParts
 from encoder.config import EncoderConfig
 from encoder.errors import ExportError
@@ -131,18 +132,19 @@ class _GraphWriter:
     def write_logits(self) -> None:
         """All layers, of the last one the first token only, and the classifier."""
         builder, config = self._builder, self._config
-        mask, exists, first, any_token = self._read_mask()
-        keys = self._parts.keys(mask)
-        x, normed = self._embed(exists)
+        tokens = read_mask(builder)
+        keys = self._parts.keys(tokens.mask)
+        x, normed = self._embed(tokens.exists)
         for index in range(config.num_hidden_layers - 1):
             mixed = self._attention(index, normed, normed, keys)
             x, normed = self._rest_of_layer(index, x, mixed)
         # Of the last layer one token is used, so no other asks.
-        index, asking = config.num_hidden_layers - 1, builder.take(normed, first)  # [B, 1, D]
-        x = asking if config.norm == "post" else builder.take(x, first)
+        index, asking = config.num_hidden_layers - 1, builder.take(normed, tokens.first)  # [B, 1, D]
+        x = asking if config.norm == "post" else builder.take(x, tokens.first)
         mixed = self._attention(index, asking, normed, keys)
         _, normed = self._rest_of_layer(index, x, mixed)
-        pooled = builder.add("Mul", builder.add("Squeeze", normed, builder.integers(1)), any_token)  # [B, D]
+        pooled = builder.add("Squeeze", normed, builder.integers(1))
+        pooled = builder.add("Mul", pooled, tokens.any)  # [B, D]
         pooled = builder.linear("classifier.dense", pooled)
         pooled = CLASSIFIER_ACTIVATIONS[config.classifier.activation](builder, pooled)
         builder.linear("classifier.output", pooled, output=OUTPUT)
@@ -150,35 +152,16 @@ class _GraphWriter:
     def write_vectors(self, choice: Choice) -> None:
         """As many layers as ``choice`` takes, and its pooling; see ``encoder.pooling.pool``."""
         builder, config = self._builder, self._config
-        mask, exists, first, any_token = self._read_mask()
-        keys = self._parts.keys(mask)
-        x, normed = self._embed(exists)
+        tokens = read_mask(builder)
+        keys = self._parts.keys(tokens.mask)
+        x, normed = self._embed(tokens.exists)
         states = [x]
         for index in range(choice.states[-1]):
             mixed = self._attention(index, normed, normed, keys)
             x, normed = self._rest_of_layer(index, x, mixed)
             is_last = index == config.num_hidden_layers - 1
             states.append(normed if config.norm == "post" or is_last else x)
-        chosen = [states[number] for number in choice.states]
-        x = chosen[0] if len(chosen) == 1 else builder.add("Mean", *chosen)  # [B, T, D]
-        builder.add("Mul", self._pool(x, choice.pooling, mask, exists, first), any_token, output=VECTORS)
-
-    def _pool(self, x: str, pooling: str, mask: str, exists: str, first: str) -> str:
-        """x [B, T, D] → [B, D]; finite, and otherwise of no meaning, for a row without tokens."""
-        from onnx import TensorProto
-
-        builder = self._builder
-        if pooling == "cls":
-            return builder.add("Squeeze", builder.take(x, first), builder.integers(1))
-        if pooling == "max":
-            there = builder.add("Unsqueeze", mask, builder.integers(2))  # [B, T, 1]
-            lowest = builder.number(float(np.finfo(np.float32).min))
-            return builder.add("ReduceMax", builder.add("Where", there, x, lowest), axes=[1], keepdims=0)
-        each = builder.add("Cast", exists, to=TensorProto.FLOAT)  # [B, T]
-        weighted = builder.add("Mul", x, builder.add("Unsqueeze", each, builder.integers(2)))
-        total = builder.add("ReduceSum", weighted, builder.integers(1), keepdims=0)  # [B, D]
-        count = builder.add("ReduceSum", each, builder.integers(1), keepdims=1)  # [B, 1]
-        return builder.add("Div", total, builder.add("Max", count, builder.number(1.0)))
+        pool(builder, [states[number] for number in choice.states], choice.pooling, tokens, output=VECTORS)
 
     def _embed(self, exists: str) -> tuple[str, str]:
         """The embeddings [B, T, D], and what the first layer reads of them, post-norm the same."""
@@ -189,21 +172,6 @@ class _GraphWriter:
         if config.norm == "post":
             return x, x
         return x, builder.layer_norm("encoder.layers.0.attention_norm", x, config.layer_norm_eps)
-
-    def _read_mask(self) -> tuple[str, str, str, str]:
-        """From attention_mask [B, T] to what the rest needs.
-
-        The mask as bool [B, T]; ``exists`` int64 [B, T], 0 or 1; ``first`` int64 [B, 1], the index of a row's
-        first token; ``any_token`` float [B, 1], 0 for a row without tokens.
-        """
-        from onnx import TensorProto
-
-        builder = self._builder
-        mask = builder.add("Cast", "attention_mask", to=TensorProto.BOOL)
-        exists = builder.add("Cast", mask, to=TensorProto.INT64)
-        first = builder.add("ArgMax", exists, axis=1, keepdims=1)
-        any_token = builder.add("GatherElements", exists, first, axis=1)
-        return mask, exists, first, builder.add("Cast", any_token, to=TensorProto.FLOAT)
 
     def _positions(self, exists: str) -> str:
         """The row of the position table that each token uses, int64 [B, T].

@@ -4,6 +4,7 @@ import hashlib
 import time
 from pathlib import Path
 
+from compress.exported_vectors import check_choice
 from compress.memory import peak_memory_bytes
 from compress.process import default_threads
 from compress.runtimes import runs_a_graph, why_unavailable
@@ -74,11 +75,14 @@ def embed(config: EmbedConfig, observer: Observer | None = None) -> EmbedResult:
     with problems.collected():
         check_place(str(config.input))
     with problems.collected():
-        found = find_encoder(config.model, config.max_length)
+        found = find_encoder(config.model, config.max_length, exported=True)
     problems.tell()
     assert found is not None
     choice = choose(config.layers, config.pooling, found.config.num_hidden_layers)
-    device = _choose_device(config)
+    runtime = _choose_runtime(config, found)
+    if found.export is not None:
+        check_choice(choice, found.config)
+    device = _choose_device(config, runtime)
     recorder.stage(f"Reading {config.input}")
     texts = stream_texts(config.input, text_column=config.text_column, encoding=config.encoding)
     for note in texts.notes:
@@ -90,7 +94,7 @@ def embed(config: EmbedConfig, observer: Observer | None = None) -> EmbedResult:
         before = vectors.rows
         if before:
             recorder.note(f"{before:,} of {texts.num_rows:,} texts were embedded before.")
-        embedding = _Embedding(config, found, choice, device, recorder)
+        embedding = _Embedding(config, found, choice, (runtime, device), recorder)
         embedding.run(texts, vectors)
         result = embedding.describe(encoder, vectors, before, time.perf_counter() - started)
         if _is_parquet(config):
@@ -112,14 +116,22 @@ _ABOUT = ("pooling", "layers", "normalized", "prefix", "runtime")
 
 
 class _Embedding:
-    """The embedding of a file while it goes on; counts what was cut and how long it took."""
+    """The embedding of a file while it goes on, in the runtime and on the device that ``place`` names.
+
+    Counts what was cut and how long it took.
+    """
 
     def __init__(
-        self, config: EmbedConfig, found: FoundEncoder, choice: Choice, device: str, recorder: Recorder
+        self,
+        config: EmbedConfig,
+        found: FoundEncoder,
+        choice: Choice,
+        place: tuple[str, str],
+        recorder: Recorder,
     ) -> None:
         self.config, self.found, self.choice = config, found, choice
-        self.device, self.recorder = device, recorder
-        self.threads = _count_threads(config)
+        (self.runtime, self.device), self.recorder = place, recorder
+        self.threads = _count_threads(config, self.runtime)
         self.encoded = Encoded(rows=0, rows_cut=0, tokens=0, tokens_lost=0, tokens_unknown=0)
         self.seconds = 0.0
         self.empty = 0
@@ -130,7 +142,7 @@ class _Embedding:
         from encoder.embedding import normalize
 
         embed = open_embedder(
-            self.config.runtime, self.found.folder, self.choice, device=self.device, threads=self.threads
+            self.runtime, self.found.folder, self.choice, device=self.device, threads=self.threads
         )
         self.recorder.stage(f"Embedding {texts.num_rows:,} texts")
         started = time.perf_counter()
@@ -187,7 +199,7 @@ class _Embedding:
             normalized=config.normalize,
             prefix=config.prefix,
             encoded=self.encoded,
-            runtime=config.runtime,
+            runtime=self.runtime,
             device=self.device,
             threads=self.threads,
             resumed_from_row=before if config.resume and before else None,
@@ -196,23 +208,39 @@ class _Embedding:
         )
 
 
-def _choose_device(config: EmbedConfig) -> str:
+def _choose_runtime(config: EmbedConfig, found: FoundEncoder) -> str:
+    """What to compute in; an exported model runs as it is.
+
+    Raises:
+        ConfigError: another runtime was asked for.
+    """
+    if found.export is None:
+        return config.runtime
+    own = found.export.runtime
+    if "runtime" in config.model_fields_set and config.runtime != own:
+        raise ConfigError(
+            f"--runtime {config.runtime}: {found.source} is exported and runs as it is, in {own}"
+        )
+    return own
+
+
+def _choose_device(config: EmbedConfig, runtime: str) -> str:
     """Where to compute. A graph that is made on the spot runs on the CPU, unless a GPU is asked for.
 
     Raises:
         ConfigError: it cannot run there on this machine.
     """
-    if not runs_a_graph(config.runtime):
+    if not runs_a_graph(runtime):
         return choose_device(config.device, config.threads)
     device = "cpu" if config.device == "auto" else config.device
-    if why := why_unavailable(config.runtime, device):
-        raise ConfigError(f"--runtime {config.runtime} cannot run on {device}: {why}")
+    if why := why_unavailable(runtime, device):
+        raise ConfigError(f"--runtime {runtime} cannot run on {device}: {why}")
     return device
 
 
-def _count_threads(config: EmbedConfig) -> int:
+def _count_threads(config: EmbedConfig, runtime: str) -> int:
     """CPU threads to compute with."""
-    if runs_a_graph(config.runtime):
+    if runs_a_graph(runtime):
         return default_threads(config.threads)
     import torch
 

@@ -80,7 +80,8 @@ class EmbedConfig(Options):
     )
     runtime: Literal["torch-fp32", "torch-bf16", "onnx-fp32", "onnx-int8"] = Field(
         default="torch-fp32",
-        description="What to compute in; the ONNX graph is made on the spot.",
+        description="What to compute in; the ONNX graph is made on the spot. An exported model runs as it "
+        "is.",
         json_schema_extra=OUTPUT,
     )
     device: Device = "auto"

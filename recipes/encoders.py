@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from compress.deployed import Export, read_export
 from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
-from encoder.model_folder import read_config, read_task, read_tokenizer, resolve_model
+from encoder.model_folder import is_exported, read_config, read_task, read_tokenizer, resolve_model
 from encoder.task import Task
 from encoder.tokenizer import Tokenizer
 from recipes.part import Part
@@ -17,7 +18,7 @@ class FoundEncoder:
     """An encoder's folder, looked at but not loaded; ``source`` is how it was called.
 
     ``task`` is that of its classifier, where it has one. ``max_length`` is that of its fine-tuning, otherwise
-    the most that it can read.
+    the most that it can read. ``export`` is what an exported one says of its graph.
     """
 
     source: str
@@ -26,6 +27,7 @@ class FoundEncoder:
     tokenizer: Tokenizer
     task: Task | None
     max_length: int
+    export: Export | None
 
 
 class EncoderResult(Part):
@@ -39,18 +41,23 @@ class EncoderResult(Part):
     max_length: int
 
 
-def find_encoder(source: str, max_length: int | None = None) -> FoundEncoder:
+def find_encoder(source: str, max_length: int | None = None, *, exported: bool = False) -> FoundEncoder:
     """The encoder at ``source``; ``max_length``, where it is given, replaces its own.
+
+    ``exported``: one that `enc export` wrote is welcome too.
 
     Raises:
         CheckpointError: no model there. ConfigError: it does not hold so many tokens.
     """
-    folder = resolve_model(source)
+    folder = resolve_model(source, exported=exported)
     config, tokenizer, before = read_config(folder), read_tokenizer(folder), read_result(folder)
     if max_length is not None and max_length > tokenizer.max_length:
         raise ConfigError(f"--max-length {max_length}: {source} holds {tokenizer.max_length} tokens at most")
     own = before.model.max_length if before else tokenizer.max_length
-    return FoundEncoder(source, folder, config, tokenizer, read_task(folder), max_length or own)
+    export = read_export(folder) if is_exported(folder) else None
+    if export is not None:
+        own = export.max_length
+    return FoundEncoder(source, folder, config, tokenizer, read_task(folder), max_length or own, export)
 
 
 def describe_encoder(found: FoundEncoder) -> EncoderResult:

@@ -1,6 +1,7 @@
 """Claims about texts as vectors in a file."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
@@ -15,6 +16,8 @@ from encoder.vector_choice import choose
 from recipes.embed import embed
 from recipes.embed_comparison import all_choices, compare_choices
 from recipes.embed_config import EmbedConfig
+from recipes.export import export
+from recipes.export_config import ExportConfig
 
 WORDS = ("good", "bad", "film", "plot", "awful", "lovely", "a", "long")
 TEXTS = [" ".join(WORDS[(i * j) % 8] for j in range(1, 2 + i % 7)) for i in range(40)]
@@ -194,3 +197,47 @@ def test_every_layer_of_a_shallow_encoder_is_a_choice():
 def test_single_texts_cannot_be_compared(tiny_model, reviews):
     with pytest.raises(DataError, match="pairs of texts"):
         compare_choices(EmbedConfig(model=str(tiny_model), compare=str(reviews)))
+
+
+@pytest.fixture(scope="module")
+def exported(finetuned, reviews, tmp_path_factory):
+    """The folders of a fine-tuned model exported with these options, each made once."""
+    made = {}
+
+    def make(**options):
+        key = str(options)
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("exports") / "model"
+            places = {"model": finetuned.output, "data": str(reviews), "output": made[key]}
+            export(ExportConfig(**places, latency=False, **options))
+        return str(made[key])
+
+    return make
+
+
+@pytest.mark.parametrize("graph", ["portable", "fused"])
+@pytest.mark.parametrize(("layers", "pooling"), [("0", "max"), ("1", "mean"), ("-1", "cls"), ("0:2", "mean")])
+def test_exported_graph_gives_the_vectors_of_the_model(
+    exported, finetuned, texts, tmp_path, graph, layers, pooling
+):
+    options = {"output": tmp_path / "v.npy", "layers": layers, "pooling": pooling}
+    result = embed(EmbedConfig(model=exported(graph=graph), input=texts, **options))
+    wanted = expected(Path(finetuned.output), TEXTS, layers, pooling)
+    assert np.load(tmp_path / "v.npy") == pytest.approx(wanted, abs=1e-4)
+    assert result.runtime == "onnx-fp32"
+
+
+def test_exported_graph_in_8_bits_gives_nearly_the_vectors_of_the_model(exported, finetuned, texts, tmp_path):
+    model = exported(precision="int8", max_drop=100)
+    embed(EmbedConfig(model=model, input=texts, output=tmp_path / "v.npy", layers="1"))
+    cosines = (np.load(tmp_path / "v.npy") * expected(Path(finetuned.output), TEXTS, "1")).sum(1)
+    assert cosines == pytest.approx(np.ones(len(TEXTS)), abs=0.03)
+
+
+def test_what_an_exported_graph_does_not_compute_is_refused(exported, texts, tmp_path):
+    model, output = exported(graph="portable"), tmp_path / "v.npy"
+    with pytest.raises(ConfigError, match="only the first token in its last layer"):
+        embed(EmbedConfig(model=model, input=texts, output=output))
+    with pytest.raises(ConfigError, match="exported and runs as it is, in onnx-fp32"):
+        embed(EmbedConfig(model=model, input=texts, output=output, layers="1", runtime="torch-bf16"))
+    assert not output.exists()

@@ -1,0 +1,89 @@
+"""The graph of an exported classifier, made to give vectors instead of logits."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from compress.graph_builder import GraphBuilder
+from compress.graph_tokens import pool, read_mask
+from compress.onnx_graph import VECTORS
+from encoder.config import EncoderConfig
+from encoder.errors import ConfigError, ExportError
+from encoder.vector_choice import Choice
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+PREFIX = "vectors_"
+
+
+def check_choice(choice: Choice, config: EncoderConfig) -> None:
+    """Raise ``ConfigError`` for vectors that a classifier's graph has nothing to make of.
+
+    Of its last layer it computes the first token alone, which is all that a classifier reads.
+    """
+    last = config.num_hidden_layers
+    if choice.states[-1] == last and (len(choice.states) > 1 or choice.pooling != "cls"):
+        raise ConfigError(
+            f"--layers {choice.layers} --pooling {choice.pooling}: the graph of an exported classifier "
+            f"computes only the first token in its last layer, {last}. Take --pooling cls, a layer up to "
+            f"{last - 1}, or the model it was made of with --runtime onnx-int8"
+        )
+
+
+def cut_to_vectors(graph: "ModelProto", config: EncoderConfig, choice: Choice) -> "ModelProto":
+    """``graph`` as far as the vectors of ``choice`` need it, which are its output: float32 [B, D].
+
+    Its inputs are the same, its layers in the precision they were exported in.
+
+    Raises:
+        ConfigError: see ``check_choice``. ExportError: the graph was not written by this version of enc.
+    """
+    from onnx import TensorProto, helper
+
+    check_choice(choice, config)
+    nodes = list(graph.graph.node)
+    states = [_state(nodes, config, number) for number in choice.states]
+    builder = GraphBuilder({}, prefix=PREFIX)
+    states = [builder.add("Cast", state, to=TensorProto.FLOAT) for state in states]
+    if choice.states[-1] == config.num_hidden_layers:  # [B, 1, D] already
+        builder.add("Squeeze", states[0], builder.integers(1), output=VECTORS)
+    else:
+        pool(builder, states, choice.pooling, read_mask(builder), output=VECTORS)
+    needed = _needed([*nodes, *builder.nodes], VECTORS)
+    names = {name for node in needed for name in node.input}
+    cut = type(graph)()
+    cut.CopyFrom(graph)
+    del cut.graph.node[:], cut.graph.output[:], cut.graph.initializer[:]
+    cut.graph.node.extend(needed)
+    weights = [*graph.graph.initializer, *builder.initializers]
+    cut.graph.initializer.extend(one for one in weights if one.name in names)
+    output = helper.make_tensor_value_info(VECTORS, TensorProto.FLOAT, ["batch", config.hidden_size])
+    cut.graph.output.append(output)
+    return cut
+
+
+def _state(nodes: "Iterable[NodeProto]", config: EncoderConfig, number: int) -> str:
+    """The name of hidden state ``number`` of L+1: what goes from one layer to the next."""
+    last = config.num_hidden_layers
+    if config.norm == "post" or number == last:
+        norm = f"encoder.layers.{number - 1}.feed_forward_norm" if number else "encoder.embeddings.norm"
+        norm = "encoder.final_norm" if config.norm == "pre" else norm
+        is_read = False
+    else:
+        norm, is_read = f"encoder.layers.{number}.attention_norm", True
+    for node in nodes:
+        if f"{norm}.weight" in node.input:
+            return str(node.input[0] if is_read else node.output[0])
+    raise ExportError(
+        f"no {norm} in the exported graph: another version of enc wrote it; export the model again"
+    )
+
+
+def _needed(nodes: "list[NodeProto]", output: str) -> "list[NodeProto]":
+    """Those of ``nodes``, in an order in which they can be computed, that ``output`` depends on."""
+    wanted, kept = {output}, []
+    for node in reversed(nodes):
+        if wanted.intersection(node.output):
+            wanted.update(node.input)
+            kept.append(node)
+    return kept[::-1]
