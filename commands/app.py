@@ -31,10 +31,13 @@ from commands import (
     profile,
     prune_heads,
     prune_neurons,
+    recipes,
     runs,
 )
-from commands.options import option_name, suggest
+from commands import run as run_command
+from commands.options import option_name
 from encoder.errors import EncError
+from recipes.option_words import suggest
 
 DONE, WRONG, INTERRUPTED, NOBODY_READS = 0, 2, 130, 141
 
@@ -94,8 +97,10 @@ for _module, _command in (
     (distill, distill.distill),
     (export, export.export),
     (runs, runs.runs),
+    (run_command, run_command.run),
 ):
     app.command(cls=Command, epilog=_module.EPILOG)(_command)
+app.add_typer(recipes.app, name="recipes")
 
 
 def main() -> NoReturn:

@@ -27,6 +27,11 @@ def show_runs(ledger: Ledger, console: "Console") -> None:
         return
     console.print()
     console.print(_runs_table(newest, ledger.folder, narrow=console.width < NARROW))
+    show_tree(ledger, console)
+
+
+def show_tree(ledger: Ledger, console: "Console") -> None:
+    """Which model came of which, with what is known of each."""
     console.print(_tree_table(ledger))
     remarks = [
         "p50: at batch size 1. In brackets what it is of the first run of its line that can be compared: "

@@ -1,11 +1,12 @@
 """Which layers to keep when whole layers go (Sajjad et al. 2023, arXiv 2004.03844)."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from compress.importance import mean_loss
-from compress.removal import keep_layers
-from encoder.model import Classifier
 from encoder.rows import TokenizedRows
+
+if TYPE_CHECKING:
+    from encoder.model import Classifier
 
 
 def bottom_layers(keep: int) -> list[int]:
@@ -19,7 +20,7 @@ def alternate_layers(num_layers: int, keep: int) -> list[int]:
 
 
 def important_layers(
-    model: Classifier,
+    model: "Classifier",
     rows: TokenizedRows,
     keep: int,
     *,
@@ -31,6 +32,9 @@ def important_layers(
     Returned with them is, for each of all layers, by how much the loss rises without it alone; nothing of the
     only layer there is.
     """
+    from compress.importance import mean_loss  # torch: which layers stay by their place is known without
+    from compress.removal import keep_layers
+
     kept = list(range(model.config.num_hidden_layers))
     if len(kept) == 1:
         return kept, []

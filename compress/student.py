@@ -1,18 +1,20 @@
 """Students: some of a teacher's layers, or a thinner encoder that starts from random numbers."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from compress.layer_choice import alternate_layers, bottom_layers, important_layers
 from encoder.config import EncoderConfig, usual_intermediate_size
 from encoder.errors import CompressionError
-from encoder.model import Classifier, initialise_
 from encoder.rows import TokenizedRows
+
+if TYPE_CHECKING:
+    from encoder.model import Classifier
 
 LayerChoice = Literal["alternate", "first", "last", "top", "importance"]
 
 
 def choose_layers(
-    teacher: Classifier, keep: int, choice: LayerChoice, rows: TokenizedRows, *, device: str = "cpu"
+    teacher: "Classifier", keep: int, choice: LayerChoice, rows: TokenizedRows, *, device: str = "cpu"
 ) -> list[int]:
     """Which ``keep`` layers of ``teacher`` a student starts from.
 
@@ -82,8 +84,10 @@ def thinner_config(
     )
 
 
-def draw_student(teacher: Classifier, config: EncoderConfig, seed: int) -> Classifier:
+def draw_student(teacher: "Classifier", config: EncoderConfig, seed: int) -> "Classifier":
     """A classifier for the teacher's task that starts from random numbers."""
+    from encoder.model import Classifier, initialise_
+
     student = Classifier(config, teacher.task)
     initialise_(student, config, seed)
     student.new_parameters = tuple(name for name, _ in student.named_parameters())

@@ -18,7 +18,7 @@ def drop_layers(config: DropLayersConfig, observer: Observer | None = None) -> R
     return prune_model(
         "drop-layers",
         config,
-        lambda shape: _want(config, shape),
+        lambda shape: want_layers(config, shape),
         lambda wanted, inputs, recovery, recorder: LayersWay(
             wanted, config.strategy, config.rows, config.targets, config.seed, inputs, recorder
         ),
@@ -26,7 +26,12 @@ def drop_layers(config: DropLayersConfig, observer: Observer | None = None) -> R
     )
 
 
-def _want(config: DropLayersConfig, shape: EncoderConfig) -> Wanted:
+def want_layers(config: DropLayersConfig, shape: EncoderConfig) -> Wanted:
+    """What ``config`` asks for of a model of this shape.
+
+    Raises:
+        ConfigError: layers that it does not have, or none left.
+    """
     count = shape.num_hidden_layers
     named = config.keep or config.drop or ()
     if missing := [str(layer) for layer in named if layer >= count]:

@@ -45,7 +45,7 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
     folder, finished = look_first(
-        "finetune", config, recorder, check_shape=lambda shape: _check_layers(config, shape)
+        "finetune", config, recorder, check_shape=lambda shape: check_frozen(config, shape)
     )
     if finished is not None:
         return finished
@@ -74,7 +74,7 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     return result
 
 
-def _check_layers(config: FinetuneConfig, shape: EncoderConfig) -> None:
+def check_frozen(config: FinetuneConfig, shape: EncoderConfig) -> None:
     """Refuse before the data is read what ``freeze_`` would refuse after."""
     problems = [
         f"{option} {count}: {config.model} has {shape.num_hidden_layers} layers"

@@ -57,13 +57,13 @@ def freeze_sweep(config: FreezeSweepConfig, observer: Observer | None = None) ->
         "freeze-sweep",
         config,
         recorder,
-        check_shape=lambda shape: _choose_points(config, shape.num_hidden_layers),
+        check_shape=lambda shape: choose_points(config, shape.num_hidden_layers),
     )
     if finished is not None:
         return finished
     start = look_at_start(config, recorder)
     num_layers = start.config.num_hidden_layers
-    wanted = _choose_points(config, num_layers)
+    wanted = choose_points(config, num_layers)
     inputs = read_training_data(config, start, recorder)
     if "validation" not in inputs.data.splits:
         raise ConfigError(f"{config.data} has no validation rows, on which the points are compared")
@@ -93,7 +93,7 @@ def freeze_sweep(config: FreezeSweepConfig, observer: Observer | None = None) ->
     return result
 
 
-def _choose_points(config: FreezeSweepConfig, num_layers: int) -> list[int]:
+def choose_points(config: FreezeSweepConfig, num_layers: int) -> list[int]:
     """The points to begin with, ascending."""
     if config.search:
         steps = COARSE_POINTS - 1

@@ -1,0 +1,43 @@
+"""`enc run`: a whole chain of commands, described by a recipe."""
+
+import sys
+from typing import Any
+
+import typer
+
+from commands.options import AsJson, build_config, with_options
+from recipes.run_config import RunConfig
+
+EPILOG = (
+    "[bold]Examples[/bold]\n\n"
+    "enc run quickstart --output runs/quickstart\n\n"
+    "enc run mine.toml --model minilm-l6 --data reviews.csv --set distill.layers=3 --dry-run\n\n"
+    "enc recipes list"
+)
+GATE_FAILED, INTERRUPTED = 1, 130
+
+
+@with_options(RunConfig)
+def run(given: dict[str, Any], *, as_json: AsJson = False) -> None:
+    """Run a chain of commands: fine-tune, prune, distill, export, in any order. What is done is not redone."""
+    options = build_config(RunConfig, given)
+
+    from commands.progress import show_progress
+    from commands.run_report import show_chain
+    from commands.tables import open_console
+    from recipes.run import run as run_chain
+
+    try:
+        with show_progress() as progress:
+            outcome = run_chain(options, progress)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nInterrupted. The same command goes on where it was.\n")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        sys.stdout.write(outcome.record.to_json())
+    else:
+        show_chain(outcome, open_console())
+    if outcome.failure is not None:
+        sys.stdout.flush()
+        sys.stderr.write(f"{outcome.failure}.\n")
+        raise typer.Exit(GATE_FAILED)

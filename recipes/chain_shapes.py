@@ -1,0 +1,157 @@
+"""The shape of the model after each step of a chain, known before any is run: from shapes and options alone.
+
+Needs no torch, so that options that do not fit a model are told before it is loaded.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from encoder.config import EncoderConfig, LayerShape
+from encoder.errors import CompressionError, ConfigError
+from recipes.chain import Step
+
+# about: which units stay is not known, only how many. at most: it may become smaller.
+Certainty = Literal["exact", "about", "at most"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape that a model will have, and how sure that is."""
+
+    config: EncoderConfig
+    certainty: Certainty = "exact"
+
+
+def reshape(step: Step, before: Shape) -> Shape:
+    """The shape of the model that ``step`` makes of one of the shape ``before``.
+
+    Raises:
+        ConfigError, CompressionError: its options do not fit that shape.
+    """
+    config, certainty = SHAPES[step.command](step.options, before.config)
+    order: tuple[Certainty, ...] = ("exact", "about", "at most")
+    return Shape(config, max(before.certainty, certainty, key=order.index))
+
+
+def _finetuned(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
+    from recipes.finetune import check_frozen
+
+    check_frozen(options, config)
+    return config, "exact"
+
+
+def _swept(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
+    from recipes.freeze_sweep import choose_points
+
+    choose_points(options, config.num_hidden_layers)
+    return config, "exact"
+
+
+def _without_heads(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
+    return _without_units(options, config, "heads", options.heads, options.min_heads_per_layer)
+
+
+def _without_neurons(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
+    return _without_units(options, config, "neurons", options.neurons, options.min_neurons_per_layer)
+
+
+def _without_units(
+    options: Any, config: EncoderConfig, unit: Literal["heads", "neurons"], number: int | None, least: int
+) -> tuple[EncoderConfig, Certainty]:
+    from compress.selection import select_units
+    from recipes.pruning_ways import want_units
+
+    wanted = want_units(options, config, unit, number, least)
+    if wanted.keep is None:  # as many as max_drop allows, at least one
+        return config, "at most"
+    kept, certainty = wanted.kept, "exact"
+    if kept is None:
+        blank = [np.zeros(count) for count in wanted.counts]
+        kept = select_units(blank, wanted.keep, scope="layer", min_per_layer=least)
+        certainty = "exact" if options.scope == "layer" and unit == "neurons" else "about"
+    layers = zip(config.layers, kept, strict=True)
+    if unit == "heads":
+        made = [_with(shape, heads=tuple(shape.heads[place] for place in places)) for shape, places in layers]
+    else:
+        made = [_with(shape, intermediate_size=len(places)) for shape, places in layers]
+    return config.model_copy(update={"layers": tuple(made)}), certainty  # type: ignore[return-value]
+
+
+def _with(shape: LayerShape, **sizes: Any) -> LayerShape:
+    return shape.model_copy(update=sizes)
+
+
+def _without_layers(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
+    from recipes.drop_layers import want_layers
+
+    wanted = want_layers(options, config)
+    if wanted.keep is None:
+        return config, "at most"
+    if wanted.kept is not None:
+        return _keep(config, [layer for layer, places in enumerate(wanted.kept) if places]), "exact"
+    return _some_layers(config, wanted.keep)
+
+
+def _some_layers(config: EncoderConfig, keep: int) -> tuple[EncoderConfig, Certainty]:
+    """``keep`` layers, whichever they are."""
+    certainty: Certainty = "exact" if len(set(config.layers)) == 1 else "about"
+    return _keep(config, list(range(keep))), certainty
+
+
+def _keep(config: EncoderConfig, layers: list[int]) -> EncoderConfig:
+    return config.model_copy(update={"layers": tuple(config.layers[layer] for layer in layers)})
+
+
+def _student(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
+    from compress.layer_choice import alternate_layers, bottom_layers
+    from compress.student import thinner_config
+    from encoder.model_folder import peek_config
+    from recipes.distill_student import check_layers
+
+    check_layers(options, config)
+    if options.student is not None:
+        return peek_config(options.student), "exact"
+    if options.thinner:
+        sizes = {"hidden_size": options.hidden_size, "intermediate_size": options.intermediate_size}
+        try:
+            made = thinner_config(config, num_layers=options.layers, num_heads=options.heads, **sizes)
+        except CompressionError as error:
+            raise ConfigError(f"--hidden-size and --heads: {error}") from error
+        return made, "exact"
+    if options.named_layers is not None:
+        return _keep(config, list(options.named_layers)), "exact"
+    count, keep = config.num_hidden_layers, options.layers
+    if options.progressive == 1 and options.init_layers == "alternate":
+        return _keep(config, alternate_layers(count, keep)), "exact"
+    if options.init_layers == "first":
+        return _keep(config, bottom_layers(keep)), "exact"
+    if options.init_layers in ("last", "top"):
+        return _keep(config, list(range(count - keep, count))), "exact"
+    return _some_layers(config, keep)
+
+
+def _exported(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
+    if options.format == "onnx":
+        return config, "exact" if options.prune_vocab is None else "at most"
+    from compress.standard_shape import standard_config
+
+    return standard_config(config), "exact" if options.prune_vocab is None else "at most"
+
+
+def _unchanged(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
+    return config, "exact"
+
+
+SHAPES: Mapping[str, Callable[[Any, EncoderConfig], tuple[EncoderConfig, Certainty]]] = {
+    "finetune": _finetuned,
+    "freeze-sweep": _swept,
+    "prune-heads": _without_heads,
+    "prune-neurons": _without_neurons,
+    "drop-layers": _without_layers,
+    "distill": _student,
+    "export": _exported,
+    **dict.fromkeys(("evaluate", "bench", "profile", "probe"), _unchanged),
+}
