@@ -11,7 +11,7 @@ from recipes.run_config import RunConfig
 EPILOG = (
     "[bold]Examples[/bold]\n\n"
     "enc run quickstart --output runs/quickstart\n\n"
-    "enc run mine.toml --model minilm-l6 --data reviews.csv --set distill.layers=3 --dry-run\n\n"
+    "enc run mine.toml --model minilm-l6 --data reviews.csv --set distill.layers=3\n\n"
     "enc recipes list"
 )
 GATE_FAILED, INTERRUPTED = 1, 130
@@ -19,7 +19,7 @@ GATE_FAILED, INTERRUPTED = 1, 130
 
 @with_options(RunConfig)
 def run(given: dict[str, Any], *, as_json: AsJson = False) -> None:
-    """Run a chain of commands: fine-tune, prune, distill, export, in any order. What is done is not redone."""
+    """Run a chain of commands, as fine-tune, prune, distill, export. What is done already is not redone."""
     options = build_config(RunConfig, given)
 
     from commands.progress import show_progress

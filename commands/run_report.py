@@ -50,8 +50,8 @@ def _compare(outcome: ChainOutcome) -> Iterator[str]:
     if first.bytes_on_disk and last.bytes_on_disk:
         ratio = first.bytes_on_disk / last.bytes_on_disk
         parts.append(f"{size(first.bytes_on_disk)} → {size(last.bytes_on_disk)} ({ratio:.1f}× smaller)")
-    if (ratio := _speedup(first.latencies, last.latencies)) is not None:
-        parts.append(f"{ratio:.1f}× as fast, one row at a time")
+    if (faster := _speedup(first.latencies, last.latencies)) is not None:
+        parts.append(f"{faster:.1f}× as fast, one row at a time")
     if parts:
         yield f"From {first.folder.name} to {last.folder.name}: {', '.join(parts)}."
 

@@ -54,8 +54,8 @@ class _Checker:
         if made == "encoder" and made not in step.kind.takes:
             self._tell(
                 step,
-                f"takes a fine-tuned model, and {name} is an encoder without a classifier; put a step finetune "
-                "before it",
+                f"takes a fine-tuned model, and {name} is an encoder without a classifier; put a step "
+                "finetune before it",
             )
             return None
         if made == "graph" and made not in step.kind.takes:

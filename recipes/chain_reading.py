@@ -1,10 +1,10 @@
 """A recipe → a chain: every key, value and reference checked, and all mistakes told together."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any, TypeVar, get_origin
 
 from pydantic import ValidationError
 
@@ -12,7 +12,10 @@ from encoder.errors import did_you_mean
 from recipes.chain import MISSING, REFERENCE, START, Chain, ChainOptions, Step
 from recipes.chain_steps import KINDS, Made, StepKind
 from recipes.option_words import explain, has_commas, kind_of, suggest
+from recipes.options import Options
 from recipes.recipe_files import RecipeFile, find_recipe
+
+Config = TypeVar("Config", bound=Options)
 
 # Options of a command that are not a recipe's to set.
 DECIDED = ("output", "overwrite", "resume")
@@ -25,8 +28,9 @@ def read_chain(
 ) -> tuple[Chain, list[str]]:
     """The chain that ``recipe`` describes, a file or a preset, and all that is wrong with it, with its place.
 
-    ``model`` and ``data`` take the place of the recipe's. ``settings`` are options as ``distill.layers=3`` or,
-    of the chain, ``seed=1``. Where something is wrong, the chain has the steps that can be looked at further.
+    ``model`` and ``data`` take the place of the recipe's. ``settings`` are options as ``distill.layers=3``
+    or, of the chain, ``seed=1``. Where something is wrong, the chain has the steps that can be looked at
+    further.
 
     Raises:
         ConfigError: there is no such recipe.
@@ -77,7 +81,9 @@ class _Reader:
     def _split(self, steps: Any) -> list[_Raw]:
         """The steps with a name each; what is none is told."""
         if not isinstance(steps, list) or not steps or not all(isinstance(one, dict) for one in steps):
-            self._tell("no steps; expected [[steps]] with command = 'finetune' or another, once for each step")
+            self._tell(
+                "no steps; expected [[steps]] with command = 'finetune' or another, once for each step"
+            )
             return []
         raw: list[_Raw] = []
         for number, one in enumerate(steps, 1):
@@ -89,7 +95,9 @@ class _Reader:
                 command = ""
             name = one.get("name", command)
             if not isinstance(name, str) or (name and not NAME.fullmatch(name)) or name == START:
-                self._tell(f"name is {name!r}; expected small letters, digits and dashes, not {START!r}", where)
+                self._tell(
+                    f"name is {name!r}; expected small letters, digits and dashes, not {START!r}", where
+                )
                 name = command
             taken = [other.name for other in raw]
             if "name" in one and name in taken:
@@ -97,9 +105,7 @@ class _Reader:
             if "name" not in one and name in taken:
                 same = sum(other.command == command for other in raw)
                 name = f"{command}-{same + 1}"
-            raw.append(
-                _Raw(name, command, {key: one[key] for key in one if key not in ("command", "name")})
-            )
+            raw.append(_Raw(name, command, {key: one[key] for key in one if key not in ("command", "name")}))
         return raw
 
     def _sort_settings(self, settings: Sequence[str], steps: Sequence[_Raw], own: dict[str, Any]) -> None:
@@ -129,12 +135,7 @@ class _Reader:
                 hint = suggest(key, known) or f"; of a step it would be STEP.{key}"
                 self.problems.append(f"--set {key}: the chain has no such option{hint}")
         values = _overridden(ChainOptions, {k: v for k, v in table.items() if k in known}, own) | dict(given)
-        try:
-            options = ChainOptions(**values)
-        except ValidationError as error:
-            for problem in explain(ChainOptions, error, lambda name: _spelt(name, own)):
-                self._tell(problem, where)
-            options = ChainOptions()
+        options = self._build(ChainOptions, values, lambda name: _spelt(name, own), where) or ChainOptions()
         for name in ("model", "data"):
             if name not in values:
                 self._tell(f"names no {name}; give --{name} {name.upper()}")
@@ -180,13 +181,23 @@ class _Reader:
                 self._tell(problem, where)
         if "output" in known:
             values["output"] = Path(f"{number:02}-{raw.name}")
+        made = self._build(kind.options, values, lambda name: _spelt(name, raw.set, raw.name), where)
+        return None if made is None else Step(number, raw.name, raw.command, kind, made, models.names)
+
+    def _build(
+        self, config: type[Config], values: Mapping[str, Any], call: Callable[[str], str], where: str
+    ) -> Config | None:
+        """``config`` of ``values``; without those that are wrong, which are told, if it can do without."""
         try:
-            made = kind.options(**values)
+            return config(**values)
         except ValidationError as error:
-            for problem in explain(kind.options, error, lambda name: _spelt(name, raw.set, raw.name)):
+            for problem in explain(config, error, call):
                 self._tell(problem, where)
+            wrong = {str(detail["loc"][0]) for detail in error.errors() if detail["loc"]}
+        try:
+            return config(**{name: value for name, value in values.items() if name not in wrong})
+        except ValidationError:
             return None
-        return Step(number, raw.name, raw.command, kind, made, models.names)
 
 
 class _Models:

@@ -33,7 +33,7 @@ Status = Literal["begun", "done", "failed"]
 
 
 class StepRecord(Part):
-    """A step that was begun. ``failure`` is why the chain ended with it; ``seconds`` those of its last run."""
+    """A step that was begun. ``failure``: why the chain ended with it; ``seconds``: those of its last run."""
 
     number: int
     name: str

@@ -24,10 +24,6 @@ from recipes.result import Run
 Made = Literal["encoder", "classifier", "graph"]
 
 
-def _always(made: Made | None) -> Callable[[Any], Made | None]:
-    return lambda options: made
-
-
 @dataclass(frozen=True)
 class StepKind:
     """``recipe`` is where its function is, ``module:name``; it is imported when it is called.
@@ -39,7 +35,7 @@ class StepKind:
     options: type[Options]
     recipe: str
     takes: tuple[Made, ...] = ("classifier",)
-    makes: Callable[[Any], Made | None] = _always(None)
+    makes: Callable[[Any], Made | None] = lambda options: None
     model_field: str = "model"
     other_models: tuple[str, ...] = ()
 
@@ -55,6 +51,10 @@ class StepKind:
         return made
 
 
+def _always(made: Made) -> Callable[[Any], Made]:
+    return lambda options: made
+
+
 ANY: tuple[Made, ...] = ("encoder", "classifier")
 RUNNABLE: tuple[Made, ...] = ("classifier", "graph")
 
@@ -66,15 +66,11 @@ KINDS: Mapping[str, StepKind] = {
         ANY,
         lambda options: None if options.keep == "none" else "classifier",
     ),
-    "prune-heads": StepKind(
-        PruneHeadsConfig, "recipes.prune_heads:prune_heads", makes=_always("classifier")
-    ),
+    "prune-heads": StepKind(PruneHeadsConfig, "recipes.prune_heads:prune_heads", makes=_always("classifier")),
     "prune-neurons": StepKind(
         PruneNeuronsConfig, "recipes.prune_neurons:prune_neurons", makes=_always("classifier")
     ),
-    "drop-layers": StepKind(
-        DropLayersConfig, "recipes.drop_layers:drop_layers", makes=_always("classifier")
-    ),
+    "drop-layers": StepKind(DropLayersConfig, "recipes.drop_layers:drop_layers", makes=_always("classifier")),
     "distill": StepKind(
         DistillConfig, "recipes.distill:distill", makes=_always("classifier"), other_models=("student",)
     ),

@@ -49,8 +49,8 @@ def find_recipe(source: str) -> RecipeFile:
     elif path.suffix != SUFFIX and not path.is_file():
         names = preset_names()
         raise ConfigError(
-            f"{source}: no such recipe{did_you_mean(source, names)}; enc has {', '.join(names)}, and your own "
-            f"is a file that ends in {SUFFIX}"
+            f"{source}: no such recipe{did_you_mean(source, names)}; enc has {', '.join(names)}, and one of "
+            f"your own is a file that ends in {SUFFIX}"
         )
     try:
         text = path.read_text(encoding="utf-8-sig")

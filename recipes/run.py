@@ -52,16 +52,13 @@ class ChainOutcome:
         return self.record.failure
 
 
-
 def open_chain(config: RunConfig) -> tuple[Chain, Path]:
     """The chain that ``config`` asks for, checked as far as it can be without reading data, and its folder.
 
     Raises:
         ConfigError: all that is wrong with the recipe, its models, its data and what it asks of them.
     """
-    chain, problems = read_chain(
-        config.recipe, model=config.model, data=config.data, settings=config.set
-    )
+    chain, problems = read_chain(config.recipe, model=config.model, data=config.data, settings=config.set)
     problems += check_chain(chain)
     if problems:
         raise ConfigError.from_problems(problems)
@@ -224,9 +221,7 @@ class _Running:
     def _set(self, step: Step, **values: object) -> None:
         steps: Sequence[StepRecord] = self._record.steps
         self._update(
-            steps=tuple(
-                one.model_copy(update=values) if one.folder == step.folder else one for one in steps
-            )
+            steps=tuple(one.model_copy(update=values) if one.folder == step.folder else one for one in steps)
         )
 
     def _update(self, **values: object) -> None:

@@ -41,12 +41,6 @@ class RunConfig(Options):
         "behind the sign it is as if not given. Can be given several times.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "STEP.OPTION=VALUE"},
     )
-    dry_run: bool = Field(
-        default=False,
-        description="Show what each step would do, how big its model would be and how long it would take, "
-        "and do nothing.",
-        json_schema_extra=OUTPUT,
-    )
     force: bool = Field(
         default=False,
         description="Do all steps anew, also those that were done before with the same options and inputs.",

@@ -38,6 +38,8 @@ def enc(*arguments, script=MAIN, **options):
         ["bench"],
         ["profile"],
         ["runs"],
+        ["run"],
+        ["recipes"],
         ["embed"],
         ["attention"],
         ["probe"],
@@ -69,6 +71,7 @@ def test_help_takes_less_than_half_a_second_of_work():
         ("predict", "[OPTIONS] MODEL [TEXT]..."),
         ("bench", "[OPTIONS] MODEL..."),
         ("profile", "[OPTIONS] MODEL"),
+        ("run", "[OPTIONS] RECIPE"),
         ("runs", "[OPTIONS] [DIR]"),
     ],
 )

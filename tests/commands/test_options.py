@@ -14,6 +14,7 @@ from recipes.finetune_config import FinetuneConfig
 from recipes.freeze_sweep_config import FreezeSweepConfig
 from recipes.predict_config import PredictConfig
 from recipes.profile_config import ProfileConfig
+from recipes.run_config import RunConfig
 from recipes.runs_config import RunsConfig
 
 NEEDED = {"model": "m", "data": "d", "output": "o"}
@@ -28,6 +29,7 @@ NEEDED = {"model": "m", "data": "d", "output": "o"}
         ("predict", PredictConfig),
         ("bench", BenchConfig),
         ("profile", ProfileConfig),
+        ("run", RunConfig),
         ("runs", RunsConfig),
     ],
 )

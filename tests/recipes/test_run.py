@@ -147,6 +147,7 @@ def test_a_failed_gate_ends_the_chain_with_what_there_is(options, copied):
 # in step NUMBER of the chain.
 KILLED = """
 import os, signal, sys
+import encoder.training
 from recipes.observer import Silent
 from recipes.run import run
 from recipes.run_config import RunConfig
@@ -164,16 +165,16 @@ class Killing(Silent):
         if self.there and name.startswith(text):
             os.kill(os.getpid(), signal.SIGKILL)
 
+encoder.training.SAVE_EVERY_S = encoder.training.SAVE_SHARE = 0
 run(RunConfig(recipe=recipe, model=model, data=data, output=output), Killing())
 """
 
 
 def test_a_chain_killed_in_each_of_its_steps_ends_as_one_that_was_not(options, whole, tmp_path):
     root = tmp_path / "killed"
-    script = "import encoder.training\nencoder.training.SAVE_EVERY_S = encoder.training.SAVE_SHARE = 0\n" + KILLED
     for where, text in (("step 1", "training 15"), ("step 2", "training 12"), ("step 3", "Running the")):
         words = [options["model"], options["data"], options["recipe"], str(root), where, text]
-        done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", KILLED, *words], capture_output=True, text=True)
         assert done.returncode == -signal.SIGKILL, done.stderr
     watching = Watching()
     outcome = run(RunConfig(**options, output=root), watching)

@@ -1,0 +1,190 @@
+"""Claims about recipes: what they may say, and how mistakes are told."""
+
+import importlib
+
+import pytest
+
+from encoder.errors import ConfigError
+from recipes.chain import given_options
+from recipes.chain_reading import read_chain
+from recipes.chain_steps import KINDS
+from recipes.recipe_files import find_recipe, preset_names
+from recipes.run import open_chain
+from recipes.run_config import RunConfig
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        file = tmp_path / "mine.toml"
+        file.write_text(text)
+        return str(file)
+
+    return write
+
+
+def step(command, **values):
+    lines = [
+        f"{name} = {value!r}".replace("True", "true").replace("False", "false")
+        for name, value in values.items()
+    ]
+    return "\n".join(["[[steps]]", f'command = "{command}"', *lines, ""])
+
+
+HEAD = '[chain]\nmodel = "m"\ndata = "d"\n'
+
+
+def read(file, *settings):
+    chain, problems = read_chain(file, settings=settings)
+    assert problems == []
+    return chain
+
+
+def test_a_step_takes_the_last_model_that_it_can(write):
+    chain = read(
+        write(
+            HEAD
+            + step("finetune")
+            + step("evaluate")
+            + step("freeze-sweep", keep="none")
+            + step("distill", layers=2)
+            + step("export")
+            + step("evaluate")
+            + step("profile")
+            + step("bench")
+        )
+    )
+    assert [one.models for one in chain.steps] == [
+        ("m",), ("01-finetune",), ("01-finetune",), ("01-finetune",), ("04-distill",), ("05-export",),
+        ("04-distill",), ("05-export",),
+    ]  # fmt: skip
+    assert [one.folder for one in chain.steps][5:] == ["06-evaluate-2", "07-profile", "08-bench"]
+
+
+def test_a_step_can_name_the_models_it_takes(write):
+    chain = read(
+        write(
+            HEAD
+            + step("finetune", name="base")
+            + step("drop-layers", layers=2)
+            + step("distill", model="@base", layers=2)
+            + step("bench", models=["@base", "@drop-layers", "@distill", "elsewhere"])
+            + step("evaluate", model="@start", against="@base")
+        )
+    )
+    assert chain.steps[2].models == ("01-base",)
+    assert chain.steps[3].models == ("01-base", "02-drop-layers", "03-distill", "elsewhere")
+    assert chain.steps[4].models == ("m",) and chain.steps[4].options.against == "01-base"
+
+
+def test_what_the_chain_says_goes_to_all_steps_that_have_it(write):
+    text = '[chain]\nmodel = "m"\ndata = "d.csv"\nseed = 7\nlabel_column = "topic"\n'
+    chain = read(
+        write(text + step("finetune") + step("distill", layers=2, seed=8) + step("export")), "seed=9"
+    )
+    finetune, distill, export = (one.options for one in chain.steps)
+    assert (finetune.seed, distill.seed) == (9, 8)
+    assert export.label_column == finetune.label_column == "topic"
+    assert given_options(chain.steps[1]) == {"layers": 2, "seed": 8, "label_column": "topic"}
+
+
+def test_settings_take_the_place_of_values_and_take_them_away(write):
+    text = HEAD + step("finetune", num_epochs=2, freeze=["a.*"]) + step("bench", runtimes=["torch-fp32"])
+    settings = (
+        "finetune.num-epochs=5",
+        "finetune.freeze=b.*, c",
+        "bench.runtimes=",
+        "bench.models=@start,@finetune",
+    )
+    finetune, bench = read(write(text), *settings).steps
+    assert (finetune.options.num_epochs, finetune.options.freeze) == (5, ("b.*", "c"))
+    assert bench.options.runtimes == ("torch-fp32", "onnx-fp32")
+    assert bench.models == ("m", "01-finetune")
+
+
+def test_all_mistakes_of_a_recipe_are_told_at_once_with_their_step(write, tiny_model, reviews):
+    file = write(
+        f'title = "x"\n[chain]\nmodle = "m"\nmodel = "{tiny_model}"\ndata = "{reviews}"\nseed = -1\n'
+        + step("finetune", epochs=3, output="here")
+        + step("distill", layers=8)
+        + step("prune-heads", model="@finetun")
+        + step("expotr", precision="int8")
+        + step("export", precision="int9", name="finetune")
+    )
+    with pytest.raises(ConfigError) as caught:
+        open_chain(RunConfig(recipe=file, set=("distil.layers=2", "sed=1", "finetune.x=1", "words")))
+    lines = [line.removeprefix(f"{file}: ") for line in str(caught.value).splitlines()]
+    assert set(lines) == {
+        "unknown key 'title'; expected [chain] and [[steps]]",
+        "[chain] unknown key 'modle'; did you mean 'model'?",
+        "[chain] seed is -1; expected a whole number at least 0 and below 4,294,967,296",
+        "step 4: command is 'expotr'; expected one of " + ", ".join(KINDS) + "; did you mean 'export'?",
+        "step 5: name is 'finetune', as that of step 1",
+        "step 1 (finetune): unknown key 'epochs'; did you mean 'num_epochs'?",
+        "step 1 (finetune): 'output' is decided by enc run; leave it out",
+        next(line for line in lines if "--set finetune.x" in line),
+        "step 2 (distill): layers 8: 01-finetune has 3 layers",
+        "step 3 (prune-heads): model '@finetun': no step before it is called so; did you mean 'finetune'?",
+        "step 3 (prune-heads): nothing says how much to remove; give one of sparsity, heads, keep, or "
+        "max_drop",
+        "step 5 (finetune, export): precision is 'int9'; expected one of fp32, fp16, int8; did you mean "
+        "'int8'?",
+        "--set distil.layers=2: no step 'distil'; did you mean 'distill'?",
+        "--set sed: the chain has no such option; did you mean 'seed'?",
+        "--set 'words': expected STEP.OPTION=VALUE, as distill.layers=3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ("", "no steps; expected [[steps]] with command = 'finetune'"),
+        (step("distill", layers=2), "takes a fine-tuned model, and {model} is an encoder without a"),
+        (step("finetune", max_length=100), "max_length 100: {model} holds 64 tokens at most"),
+        (step("finetune") + step("export") + step("distill", layers=1, model="@export"), "is a graph, which"),
+        (step("finetune") + step("evaluate") + step("bench", models=["@evaluate"]), "only measures"),
+        (step("finetune") + step("prune-heads", heads=99), "heads 99: 01-finetune has 12 heads"),
+        (step("freeze-sweep", points=[0, 9]), "points 9: {model} has 3 layers"),
+        (step("finetune", freeze_layers=4), "freeze_layers 4: {model} has 3 layers"),
+        (step("finetune") + step("drop-layers", layers=1) + step("distill", layers=2), "has 1 layers"),
+        (step("finetune") + step("distill", layers=1, unlabeled="no.txt"), "unlabeled no.txt: no such file"),
+        (step("finetune", data="no.csv"), "no.csv: no such file or folder"),
+        (step("finetune", name="Start"), "name is 'Start'; expected small letters"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_told_before_torch_is_loaded(write, tiny_model, reviews, steps, message):
+    file = write(f'[chain]\nmodel = "{tiny_model}"\ndata = "{reviews}"\n{steps}')
+    with pytest.raises(ConfigError) as caught:
+        open_chain(RunConfig(recipe=file))
+    assert message.format(model=tiny_model) in str(caught.value)
+
+
+def test_a_missing_model_and_missing_data_are_told_once(write):
+    with pytest.raises(ConfigError) as caught:
+        open_chain(RunConfig(recipe=write(step("finetune") + step("distill", layers=2))))
+    assert [line.partition(": ")[2] for line in str(caught.value).splitlines()] == [
+        "names no model; give --model MODEL",
+        "names no data; give --data DATA",
+    ]
+
+
+def test_a_recipe_that_is_not_there_is_told_with_what_there_is():
+    with pytest.raises(ConfigError, match=r"quikstart: no such recipe; did you mean 'quickstart'\?; enc has"):
+        open_chain(RunConfig(recipe="quikstart"))
+    with pytest.raises(ConfigError, match=r"none\.toml: cannot be read"):
+        open_chain(RunConfig(recipe="none.toml"))
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_opens_with_the_command_that_runs_it(name):
+    found = find_recipe(name)
+    assert found.opening.startswith(f"enc run {name} ")
+    assert found.values["chain"]["description"]
+
+
+def test_each_kind_of_step_is_one_command_with_its_recipe():
+    for command, kind in KINDS.items():
+        module, function = kind.recipe.split(":")
+        assert function == command.replace("-", "_")
+        assert callable(getattr(importlib.import_module(module), function))
+        assert kind.model_field in kind.options.model_fields
