@@ -32,6 +32,7 @@ from commands import (
     prune_heads,
     prune_neurons,
     recipes,
+    report,
     runs,
 )
 from commands import run as run_command
@@ -96,6 +97,7 @@ for _module, _command in (
     (drop_layers, drop_layers.drop_layers),
     (distill, distill.distill),
     (export, export.export),
+    (report, report.report),
     (runs, runs.runs),
     (run_command, run_command.run),
 ):

@@ -2,37 +2,24 @@
 
 import base64
 import html
-import json
 from typing import TYPE_CHECKING, Any
 
 from commands.attention_style import SCRIPT, STYLE
+from commands.page import embed_data, make_page
 
 if TYPE_CHECKING:
     from recipes.attention import AttentionResult, Seen
 
 # Weights in the page are whole numbers from 0 to this.
 WHOLE = 65535
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 def render_page(seen: "Seen") -> str:
     """The whole page, for light and dark and any width."""
-    data = json.dumps(_data(seen), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    title = html.escape(f"Attention of {seen.result.encoder.source}")
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{title}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<main>
+    title = f"Attention of {seen.result.encoder.source}"
+    body = f"""<main>
 <header>
-<h1>{title}</h1>
+<h1>{html.escape(title)}</h1>
 {_answer(seen.result)}
 </header>
 <noscript><p>This page draws its pictures with JavaScript, from numbers inside it.</p></noscript>
@@ -56,11 +43,9 @@ def render_page(seen: "Seen") -> str:
 {_words(seen.result)}
 </section>
 </main>
-<script type="application/json" id="data">{data}</script>
-<script>{SCRIPT}</script>
-</body>
-</html>
-"""
+{embed_data("data", _data(seen))}
+<script>{SCRIPT}</script>"""
+    return make_page(title, STYLE, body)
 
 
 def _data(seen: "Seen") -> dict[str, Any]:

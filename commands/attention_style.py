@@ -1,18 +1,12 @@
 """How the page of `enc attention` looks and answers: its style sheet and its script, both plain."""
 
 STYLE = """
-:root { --back:#fff; --ink:#1b1f24; --quiet:#59636e; --line:#d1d9e0; --blue:58,120,235; --red:208,70,30;
-  --gone:#e6e9ec; --gone2:#d5dade; --card:#f6f8fa; }
-@media (prefers-color-scheme: dark) { :root { --back:#0f1318; --ink:#e8ecf0; --quiet:#9aa5b1; --line:#333c46;
-  --blue:96,156,255; --red:255,128,84; --gone:#20262d; --gone2:#2b323a; --card:#171d24; } }
-* { box-sizing:border-box; }
-body { margin:0; background:var(--back); color:var(--ink); font:16px/1.5 system-ui,sans-serif; }
-main { max-width:90rem; margin:0 auto; padding:1rem; }
-h1 { font-size:1.3rem; margin:0 0 .4rem; overflow-wrap:anywhere; }
-h2 { font-size:1.15rem; margin:0; }
+:root { --blue:58,120,235; --red:208,70,30; --gone:#e6e9ec; --gone2:#d5dade; }
+@media (prefers-color-scheme: dark) { :root { --blue:96,156,255; --red:255,128,84; --gone:#20262d;
+  --gone2:#2b323a; } }
 header p { margin:.2rem 0; overflow-wrap:anywhere; }
 .text { border-left:3px solid var(--line); padding-left:.6rem; }
-.quiet, .words { color:var(--quiet); font-size:.9rem; }
+.words { color:var(--quiet); font-size:.9rem; }
 .bar { display:flex; gap:.5rem; align-items:center; margin:.8rem 0 .5rem; flex-wrap:wrap; }
 select, .bar button { font:inherit; color:inherit; background:var(--card); border:1px solid var(--line);
   border-radius:6px; padding:.2rem .6rem; min-height:2.2rem; }

@@ -64,6 +64,7 @@ def make_account(
         main_metric=main_metric(data.task),
         scores={name: one.scores for name, one in scored.items()},
         intervals={name: one.interval for name, one in scored.items() if one.interval is not None},
+        per_class={name: one.per_class for name, one in scored.items() if one.per_class is not None},
         against=against,
         **describe_run(
             command,

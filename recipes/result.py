@@ -22,6 +22,7 @@ from encoder.data_report import DataReport
 from encoder.errors import CheckpointError, ConfigError
 from encoder.files import OutputFolder, write_atomic
 from encoder.task import Task, TaskKind
+from recipes.class_scores import PerClass
 from recipes.distill_result import DistillResult
 from recipes.export_result import ExportResult
 from recipes.freeze_verdict import Point, Verdict
@@ -189,6 +190,7 @@ class Result(Run):
     """One run of a command that makes or scores a model.
 
     ``intervals`` are those of the main metric, by split; a split whose interval is not known is not in it.
+    ``per_class`` is by split too, and empty for regression.
     ``sweep``: of `enc freeze-sweep`, which makes the model of one of its points. ``pruning``: of a command
     that removes something from its parent. ``distillation``: of `enc distill`, whose parent is the teacher.
     ``export``: of `enc export`.
@@ -200,6 +202,7 @@ class Result(Run):
     main_metric: str
     scores: dict[str, dict[str, float | None]]
     intervals: dict[str, ScoreInterval] = Field(default_factory=dict)
+    per_class: dict[str, PerClass] = Field(default_factory=dict)
     against: Against | None = None
     latency: tuple[Latency | Unavailable, ...]
     size: Size | None

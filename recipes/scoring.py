@@ -17,6 +17,7 @@ from encoder.metrics import main_metric, score
 from encoder.model_folder import is_exported, read_config, read_task, read_tokenizer, resolve_model
 from encoder.rows import TokenizedRows, length_sorted_batches
 from encoder.task import Task
+from recipes.class_scores import PerClass, score_classes
 from recipes.models import no_classifier
 from recipes.observer import Observer, counting
 from recipes.result import Encoded, Result, read_result, without_nan
@@ -44,12 +45,14 @@ class Splits:
 class Scored:
     """The logits of a split, float32 [R, C], their scores, and the interval of the main one.
 
-    ``interval`` is ``None`` where it is not known: one row, or a score that is not defined.
+    ``interval`` is ``None`` where it is not known: one row, or a score that is not defined. ``per_class`` is
+    ``None`` for regression.
     """
 
     logits: NDArray[np.float32]
     scores: dict[str, float | None]
     interval: ScoreInterval | None
+    per_class: PerClass | None = None
 
 
 @dataclass(frozen=True)
@@ -166,8 +169,13 @@ def find_logits(
 
 
 def judge_logits(task: Task, logits: NDArray[np.float32], labels: NDArray[np.generic]) -> Scored:
-    """The scores of ``logits`` [R, C], and the interval of the main one."""
-    return Scored(logits, without_nan(score(task, logits, labels)), find_interval(task, logits, labels))
+    """The scores of ``logits`` [R, C], the interval of the main one, and how each class fares."""
+    return Scored(
+        logits,
+        without_nan(score(task, logits, labels)),
+        find_interval(task, logits, labels),
+        score_classes(task, logits, labels),
+    )
 
 
 def find_interval(

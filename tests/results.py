@@ -11,6 +11,7 @@ from compress.workload import Shape
 from encoder.data_report import DataReport, SplitReport
 from recipes.freeze_verdict import judge_sweep
 from recipes.measurements import BenchModel, BenchRatio, BenchResult, BenchRow, MeasuredTexts
+from recipes.pruning_result import Control, PrunedLayer, PruningResult, SpeedupResult
 from recipes.result import DataResult, FreezeSweep, ModelResult, Parent, Result, SweepPoint
 
 MACHINE = Machine(
@@ -178,6 +179,56 @@ def make_ratio(ratio=1.5, low=1.4, high=1.6, verdict="faster", model=1, shape=No
         speedup=Speedup(ratio=ratio, low=low, high=high, launches=6),
         verdict=verdict,
     )
+
+
+def make_pruning(**changes):
+    """Two layers of heads, of which four of six were removed."""
+    layers = (
+        PrunedLayer(
+            layer=0,
+            before=4,
+            after=2,
+            heads_before=(0, 1, 2, 3),
+            heads_after=(0, 3),
+            importance=(0.5, 0.01, 0.02, 0.9),
+        ),
+        PrunedLayer(
+            layer=1, before=2, after=0, heads_before=(1, 3), heads_after=(), importance=(0.001, 0.002)
+        ),
+    )
+    values = {
+        "unit": "heads",
+        "method": "fisher",
+        "scope": "global",
+        "normalize": False,
+        "targets": "labels",
+        "steps": 1,
+        "rows": 1024,
+        "rows_split": "train",
+        "repair_rows": 512,
+        "recover_epochs": 0,
+        "units_before": 6,
+        "units_after": 2,
+        "sparsity": 4 / 6,
+        "layers": layers,
+        "before": {"test": {"accuracy": 0.96}},
+        "control": Control(split="test", scores=(0.7, 0.8, 0.9)),
+        "max_drop": None,
+        "trials": (),
+        "failure": None,
+        "masked_difference": 2e-7,
+        "reloaded_difference": 0.0,
+        "size_before": make_size(100_000_000),
+        "latency_before": (make_latency(15.0),),
+        "speedups": (make_speedup(1.2, 1.1, 1.3, "faster"),),
+        "seconds": 12.0,
+    }
+    return PruningResult(**values | changes)
+
+
+def make_speedup(ratio, low, high, verdict="faster"):
+    measured = Speedup(ratio=ratio, low=low, high=high, launches=4)
+    return SpeedupResult(device="cpu", shape=make_shape(), speedup=measured, verdict=verdict)
 
 
 TEXTS = MeasuredTexts(

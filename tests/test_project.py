@@ -95,7 +95,7 @@ def test_links_between_pages_lead_somewhere(page):
 @pytest.mark.parametrize(
     "command",
     [
-        *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs"),
+        *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs", "report"),
         *("embed", "attention", "probe"),
         *("prune_heads", "prune_neurons", "drop_layers", "distill", "export", "run"),
     ],
@@ -109,6 +109,7 @@ def test_every_command_has_its_recipe_its_test_and_its_page(command):
 
 def test_every_command_whose_result_is_a_run_json_is_in_its_documentation():
     source = (ROOT / "commands/app.py").read_text()
-    commands = set(re.findall(r"^    \((\w+), \1\.\1\),$", source, re.MULTILINE)) - {"predict", "runs"}
+    commands = set(re.findall(r"^    \((\w+), \1\.\1\),$", source, re.MULTILINE))
+    commands -= {"predict", "report", "runs"}
     (row,) = re.findall(r"^\| `command` \| (.*) \|$", (ROOT / "docs/run-json.md").read_text(), re.MULTILINE)
     assert {name.replace("_", "-") for name in commands} == set(re.findall(r"`([\w-]+)`", row))

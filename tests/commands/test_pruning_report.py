@@ -7,58 +7,8 @@ from rich.console import Console
 
 from commands.importance_map import draw_map, ranks
 from commands.pruning_report import say_speedup, show_pruning
-from compress.paired import Speedup
-from recipes.pruning_result import Control, PrunedLayer, PruningResult, SearchTrial, SpeedupResult
-from tests.results import make_latency, make_result, make_shape, make_size
-
-
-def make_pruning(**changes):
-    layers = (
-        PrunedLayer(
-            layer=0,
-            before=4,
-            after=2,
-            heads_before=(0, 1, 2, 3),
-            heads_after=(0, 3),
-            importance=(0.5, 0.01, 0.02, 0.9),
-        ),
-        PrunedLayer(
-            layer=1, before=2, after=0, heads_before=(1, 3), heads_after=(), importance=(0.001, 0.002)
-        ),
-    )
-    values = {
-        "unit": "heads",
-        "method": "fisher",
-        "scope": "global",
-        "normalize": False,
-        "targets": "labels",
-        "steps": 1,
-        "rows": 1024,
-        "rows_split": "train",
-        "repair_rows": 512,
-        "recover_epochs": 0,
-        "units_before": 6,
-        "units_after": 2,
-        "sparsity": 4 / 6,
-        "layers": layers,
-        "before": {"test": {"accuracy": 0.96}},
-        "control": Control(split="test", scores=(0.7, 0.8, 0.9)),
-        "max_drop": None,
-        "trials": (),
-        "failure": None,
-        "masked_difference": 2e-7,
-        "reloaded_difference": 0.0,
-        "size_before": make_size(100_000_000),
-        "latency_before": (make_latency(15.0),),
-        "speedups": (speedup(1.2, 1.1, 1.3, "faster"),),
-        "seconds": 12.0,
-    }
-    return PruningResult(**values | changes)
-
-
-def speedup(ratio, low, high, verdict):
-    measured = Speedup(ratio=ratio, low=low, high=high, launches=4)
-    return SpeedupResult(device="cpu", shape=make_shape(), speedup=measured, verdict=verdict)
+from recipes.pruning_result import PrunedLayer, SearchTrial
+from tests.results import make_pruning, make_result, make_speedup
 
 
 def show(width=80, **changes):
@@ -117,9 +67,11 @@ def test_neurons_and_layers_are_drawn_too():
 
 
 def test_a_gain_that_may_be_none_is_called_no_real_gain():
-    assert say_speedup(speedup(1.03, 0.98, 1.08, "inside the noise")) == "no real gain: 1.03× (0.98–1.08)"
-    assert say_speedup(speedup(1.2, 1.1, 1.3, "faster")) == "1.20× (1.10–1.30)"
-    assert say_speedup(speedup(0.9, 0.85, 0.95, "slower")) == "slower: 0.90× (0.85–0.95)"
+    assert (
+        say_speedup(make_speedup(1.03, 0.98, 1.08, "inside the noise")) == "no real gain: 1.03× (0.98–1.08)"
+    )
+    assert say_speedup(make_speedup(1.2, 1.1, 1.3, "faster")) == "1.20× (1.10–1.30)"
+    assert say_speedup(make_speedup(0.9, 0.85, 0.95, "slower")) == "slower: 0.90× (0.85–0.95)"
 
 
 @pytest.mark.parametrize("width", [80, 200])

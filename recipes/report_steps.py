@@ -1,0 +1,283 @@
+"""The models of a report as steps: how good, how fast and how big each is beside the first of its line."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from encoder.metrics import LOWER_IS_BETTER
+from recipes.against import SPLITS
+from recipes.part import Part
+from recipes.report_models import Found, describe
+from recipes.report_speed import Circumstances, Gain, Speeds
+from recipes.result import DataResult, Result
+
+
+class Rows(Part):
+    """The rows that the steps are compared on, and the metric."""
+
+    data: str
+    split: str
+    rows: int
+    metric: str
+
+
+class StepScore(Part):
+    """A main score; the interval is ``None`` where it is not known. ``here``: on the rows of the report."""
+
+    metric: str
+    split: str
+    value: float
+    low: float | None
+    high: float | None
+    here: bool
+
+
+class Verdict(Part):
+    """What the same rows say of a step and ``other``, a model's name.
+
+    ``difference`` is the step's score less that of the other, ``p_value`` of McNemar's exact test.
+    """
+
+    other: str
+    metric: str
+    rows: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    claim: str
+
+
+class Step(Part):
+    """A model that was made here, or of which something here was made.
+
+    ``number`` is what the report calls it; ``parent`` and ``first`` are numbers too: of the step it was made
+    of, and of the first classifier of its line. ``folder`` is ``None`` for a model from elsewhere.
+    ``p50_ms`` is in the circumstances of the report; ``placed``: not measured there, but timed elsewhere in
+    turns with the first of its line, whose ratio gives it. ``front``: no other step is both better and faster
+    (smaller, where nothing was timed).
+    """
+
+    number: int
+    name: str
+    source: str
+    folder: str | None
+    command: str | None
+    what: str
+    parent: int | None
+    first: int | None
+    depth: int
+    sha256: str
+    num_hidden_layers: int | None
+    score: StepScore | None
+    verdict: Verdict | None
+    p50_ms: float | None
+    placed: bool
+    disturbed: bool
+    gain: Gain | None
+    bytes_on_disk: int | None
+    size_ratio: float | None
+    parameters: int | None
+    embedding_parameters: int | None
+    front: bool = False
+
+
+def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[list[Step], Rows | None]:
+    """``found`` as steps, and the rows that they are compared on."""
+    names = _names(found, folder)
+    by_sha256 = {one.sha256: name for one, name in zip(reversed(found), reversed(names), strict=True)}
+    reference = _reference(found)
+    usual = speeds.usual([one.sha256 for one in found])
+    steps: list[Step] = []
+    for place, one in enumerate(found):
+        start = steps[one.first] if one.first is not None and one.first != place else None
+        gain = None if start is None else speeds.gain(start.sha256, one.sha256, usual)
+        p50_ms, placed = _place(one, start, gain, speeds, usual)
+        entry, size = one.node.entry, one.size
+        step = Step(
+            number=place + 1,
+            name=names[place],
+            source=one.node.source,
+            folder=str(entry.folder) if entry else None,
+            command=entry.run.command if entry else None,
+            what=describe(one),
+            parent=None if one.parent is None else one.parent + 1,
+            first=None if one.first is None else one.first + 1,
+            depth=one.depth,
+            sha256=one.sha256,
+            num_hidden_layers=one.num_hidden_layers,
+            score=_score(one, reference),
+            verdict=_verdict(one.run, by_sha256) if one.run else None,
+            p50_ms=p50_ms,
+            placed=placed,
+            disturbed=gain.disturbed if gain else bool(usual and speeds.is_disturbed(one.sha256, usual)),
+            gain=gain,
+            bytes_on_disk=size.bytes_on_disk if size else None,
+            size_ratio=size.bytes_on_disk / start.bytes_on_disk
+            if size and start and start.bytes_on_disk
+            else None,
+            parameters=size.parameters if size else None,
+            embedding_parameters=size.parameters - size.parameters_without_embeddings if size else None,
+        )
+        steps.append(step)
+    return mark_front(steps), None if reference is None else _describe_rows(*reference)
+
+
+def mark_front(steps: Sequence[Step]) -> list[Step]:
+    """``steps`` with ``front`` set: by latency, or where none is known of two steps, by size."""
+
+    def cost(step: Step) -> float | None:
+        return step.p50_ms if timed else step.bytes_on_disk
+
+    there = [step for step in steps if step.score is not None and step.score.here]
+    timed = sum(step.p50_ms is not None for step in there) > 1
+    points = [
+        (step.number, _worth(step.score), value)
+        for step in there
+        if step.score is not None and (value := cost(step)) is not None
+    ]
+    front = {
+        number
+        for number, score, spent in points
+        if not any(
+            (other >= score and less <= spent) and (other > score or less < spent)
+            for _, other, less in points
+        )
+    }
+    return [step.model_copy(update={"front": step.number in front}) for step in steps]
+
+
+def _worth(score: StepScore) -> float:
+    return -score.value if score.metric in LOWER_IS_BETTER else score.value
+
+
+def short_name(path: str, folder: Path) -> str:
+    """What a reader of ``folder`` would call ``path``: what comes after ``folder``, else its last part."""
+    one, base = Path(path).expanduser(), folder.expanduser()
+    if one.resolve() != base.resolve() and one.resolve().is_relative_to(base.resolve()):
+        return str(one.resolve().relative_to(base.resolve()))
+    return one.name or path
+
+
+def _names(found: Sequence[Found], folder: Path) -> list[str]:
+    """Short names, and where two would be the same, the whole."""
+    names = [short_name(one.node.source, folder) for one in found]
+    return [
+        one.node.source if names.count(name) > 1 else name for one, name in zip(found, names, strict=True)
+    ]
+
+
+def _reference(found: Sequence[Found]) -> tuple[DataResult, str, str] | None:
+    """Data, split and metric on which most models were scored; of equals test before validation."""
+    candidates = [
+        (scoring.data, split, scoring.metric)
+        for one in found
+        for scoring in one.scorings
+        for split in SPLITS
+        if split in scoring.scores and split in scoring.data.report.splits
+    ]
+    different: list[tuple[DataResult, str, str]] = []
+    for data, split, metric in candidates:
+        if not any((split, metric) == (b, c) and same_rows(data, a, split) for a, b, c in different):
+            different.append((data, split, metric))
+
+    def worth(candidate: tuple[DataResult, str, str]) -> tuple[int, int]:
+        scored = [_score(one, candidate) for one in found]
+        return sum(one is not None and one.here for one in scored), -SPLITS.index(candidate[1])
+
+    return max(different, key=worth, default=None)
+
+
+def same_rows(one: DataResult, other: DataResult, split: str) -> bool:
+    """Whether ``split`` of both has the same rows: the same data, or the same file read alike."""
+    if one.fingerprint == other.fingerprint:
+        return True
+    first, second = one.report.splits.get(split), other.report.splits.get(split)
+    if first is None or second is None:
+        return False
+    return (one.source, first.origin, first.rows, first.classes, first.label_range) == (
+        other.source,
+        second.origin,
+        second.rows,
+        second.classes,
+        second.label_range,
+    )
+
+
+def _score(one: Found, reference: tuple[DataResult, str, str] | None) -> StepScore | None:
+    """Its score on the rows of ``reference``, otherwise on whatever it was scored on."""
+    elsewhere = None
+    for scoring in one.scorings:
+        for split in SPLITS:
+            value = scoring.scores.get(split, {}).get(scoring.metric)
+            if value is None:
+                continue
+            interval = scoring.intervals.get(split)
+            here = (
+                reference is not None
+                and (split, scoring.metric) == reference[1:]
+                and same_rows(scoring.data, reference[0], split)
+            )
+            made = StepScore(
+                metric=scoring.metric,
+                split=split,
+                value=value,
+                low=interval.low if interval else None,
+                high=interval.high if interval else None,
+                here=here,
+            )
+            if here:
+                return made
+            elsewhere = elsewhere or made
+    return elsewhere
+
+
+def _describe_rows(data: DataResult, split: str, metric: str) -> Rows:
+    return Rows(data=data.source, split=split, rows=data.report.splits[split].rows, metric=metric)
+
+
+def _verdict(run: Result, names: Mapping[str, str]) -> Verdict | None:
+    """What ``run`` found out beside the other model; ``names`` are by SHA-256."""
+    against = run.against
+    if against is None:
+        return None
+    name = names.get(against.sha256, Path(against.source).name)
+    difference = against.difference
+    rows = run.data.report.splits.get(against.split)
+    return Verdict(
+        other=name,
+        metric=run.main_metric,
+        rows=difference.rows if difference else rows.rows if rows else 0,
+        difference=difference.difference if difference else None,
+        low=difference.low if difference else None,
+        high=difference.high if difference else None,
+        p_value=against.mcnemar.p_value if against.mcnemar else None,
+        claim=against.verdict.replace(against.source, name),
+    )
+
+
+def find_verdict(found: Sequence[Found], end: Step, start: Step) -> Verdict | None:
+    """The comparison of ``end`` with ``start`` on the same rows, if a run made it."""
+    names = {start.sha256: start.name}
+    for run in found[end.number - 1].results:
+        if run.against is not None and run.against.sha256 == start.sha256:
+            return _verdict(run, names)
+    return None
+
+
+def _place(
+    one: Found, start: Step | None, gain: Gain | None, speeds: Speeds, usual: Circumstances | None
+) -> tuple[float | None, bool]:
+    """The p50 of a model in the ``usual`` circumstances, and whether only a ratio from others gives it.
+
+    What was timed in turns with the first of the line is placed by that ratio: between two runs the machine
+    may have become slower, within one it does so for both.
+    """
+    if usual is None:
+        return None, False
+    own = speeds.p50_ms(one.sha256, usual)
+    if start is None or start.p50_ms is None or gain is None or gain.how == "apart":
+        return own, False
+    here = (gain.device, gain.threads, gain.shape) == (usual.device, usual.threads, usual.shape)
+    if not here and own is not None:
+        return own, False
+    return start.p50_ms / gain.ratio, not here
