@@ -27,6 +27,7 @@ from commands import (
     finetune,
     freeze_sweep,
     predict,
+    pretrain,
     probe,
     profile,
     prune_heads,
@@ -83,6 +84,7 @@ def _enc(
 
 
 for _module, _command in (
+    (pretrain, pretrain.pretrain),
     (finetune, finetune.finetune),
     (freeze_sweep, freeze_sweep.freeze_sweep),
     (evaluate, evaluate.evaluate),

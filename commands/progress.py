@@ -12,7 +12,6 @@ from commands.result_tables import scores_line, show_data
 from commands.tables import duration, open_console, print_indented
 from encoder.files import UNFINISHED_SUFFIX
 from recipes.observer import Observer
-from recipes.result import Result
 from recipes.resuming import Resumable
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from encoder.training import TrainingProgress
 
 Options = TypeVar("Options", bound=Resumable)
+Made = TypeVar("Made")
 
 INTERRUPTED = 130
 SECONDS_BETWEEN_LINES = 10.0
@@ -35,7 +35,7 @@ def show_progress() -> "TerminalProgress | PlainProgress":
     return TerminalProgress(console) if console.is_terminal else PlainProgress(console)
 
 
-def run_resumable(recipe: Callable[[Options, Observer], Result], options: Options) -> Result:
+def run_resumable(recipe: Callable[[Options, Observer], Made], options: Options) -> Made:
     """Run ``recipe``, shown on stderr; where it is interrupted, say how it goes on."""
     try:
         with show_progress() as progress:

@@ -27,6 +27,8 @@ METRIC_TITLES = {
     "pearson": "Pearson",
     "spearman": "Spearman",
     "mse": "mean squared error",
+    "loss": "loss",
+    "perplexity": "perplexity",
 }
 
 
@@ -188,7 +190,7 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     yield "model", f"{source}: {result.model.family}, {layers}, hidden size {result.model.hidden_size}"
     yield "data", f"{result.data.source}: {result.data.report.task.partition(':')[0]}"
     if result.training is not None:
-        yield from _training_facts(result.training)
+        yield from training_facts(result.training)
     if result.size is not None:
         yield (
             "size",
@@ -200,7 +202,8 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
         yield "saved in", result.output
 
 
-def _training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
+def training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
+    """How a training went, by name."""
     share = training.trainable_parameters / training.total_parameters
     yield (
         "trained",

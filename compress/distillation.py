@@ -202,7 +202,11 @@ class Distillation:
             for name, parameter in projection.named_parameters()
         }
 
-    def weight(self, index: NDArray[np.int64]) -> float:
+    def prepare(self, batch: Batch, index: NDArray[np.int64], epoch: int) -> Batch:
+        """The rows as they are."""
+        return batch
+
+    def weight(self, index: NDArray[np.int64], epoch: int) -> float:
         """The number of rows."""
         return float(len(index))
 

@@ -36,7 +36,8 @@ class Batch:
     """B rows, packed: ``input_ids`` and ``token_type_ids`` int64 [N], ``labels`` as in ``TokenizedRows``.
 
     With ``computed`` an encoder goes on from there; ``packing`` is then that of ``computed.hidden``. The last
-    ``num_filling_rows`` rows of the packing are none of the B: see ``from_rows``.
+    ``num_filling_rows`` rows of the packing are none of the B: see ``from_rows``. ``masked`` int64 [M] are
+    the tokens to guess, by their place among the N; ``labels`` int64 [M] are then what they were.
     """
 
     input_ids: Tensor
@@ -45,6 +46,7 @@ class Batch:
     labels: Tensor | None = None
     computed: Computed | None = None
     num_filling_rows: int = 0
+    masked: Tensor | None = None
 
     @classmethod
     def from_rows(cls, rows: TokenizedRows, *, multiple_of: int = 1) -> "Batch":
@@ -99,6 +101,7 @@ class Batch:
             None if self.labels is None else self.labels.to(device, non_blocking=True),
             None if self.computed is None else self.computed.to(device),
             self.num_filling_rows,
+            None if self.masked is None else self.masked.to(device, non_blocking=True),
         )
 
 

@@ -1,4 +1,4 @@
-"""Classifiers in model folders: their weights read and written.
+"""Classifiers and language models in model folders: their weights read and written.
 
 A folder that enc writes is a standard Hugging Face folder wherever the family can express the model.
 """
@@ -14,6 +14,7 @@ from encoder import huggingface
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError
 from encoder.files import write_atomic, write_json
+from encoder.language_model import MaskedLanguageModel
 from encoder.model import Classifier, Encoder, initialise_
 from encoder.model_folder import (
     CONFIG_FILE,
@@ -98,7 +99,9 @@ def load_classifier(folder: Path, *, task: Task | None = None, seed: int = 0) ->
         weights = {
             name: tensor for name, tensor in weights.items() if not name.startswith("classifier.output")
         }
-    _fill_(model, weights, folder, seed=seed, new_classifier=not same_classifier)
+    if not same_classifier:
+        initialise_(model.classifier, config, seed)
+    _fill_(model, weights, folder, fresh="" if same_classifier else "classifier.")
     if same_classifier and own_task is not None and own_task.labels != wanted.labels:
         order = [own_task.labels.index(label) for label in wanted.labels]
         with torch.no_grad():
@@ -114,19 +117,33 @@ def load_encoder(folder: Path) -> Encoder:
     return load_classifier(folder, task=task).encoder
 
 
+def load_language_model(folder: Path, *, seed: int = 0) -> MaskedLanguageModel:
+    """The masked language model in ``folder``, whose encoder may have another purpose by now.
+
+    A head that is not there is drawn from ``seed``; ``new_parameters`` of the result names what was. Errors
+    as in ``load_classifier``.
+    """
+    config = read_config(folder)
+    weights = _read_weights(folder)
+    if huggingface.is_standard(config):
+        weights = _translate(weights, config, folder)
+    model = MaskedLanguageModel(config)
+    initialise_(model.head, config, seed)
+    _fill_(model, weights, folder, fresh="head.")
+    return model.eval()
+
+
 def _fill_(
-    model: Classifier, weights: Mapping[str, Tensor], folder: Path, *, seed: int, new_classifier: bool
+    model: Classifier | MaskedLanguageModel, weights: Mapping[str, Tensor], folder: Path, *, fresh: str
 ) -> None:
-    """Copy ``weights`` into ``model``; only a new classifier may lack some, which are drawn from ``seed``."""
+    """Copy ``weights`` into ``model``; only names that start with ``fresh`` may lack some, and stay."""
     problems = []
-    fresh = []
+    kept = []
     with torch.no_grad():
-        if new_classifier:
-            initialise_(model.classifier, model.config, seed)
         for name, parameter in model.named_parameters():
             if name not in weights:
-                if new_classifier and name.startswith("classifier."):
-                    fresh.append(name)
+                if fresh and name.startswith(fresh):
+                    kept.append(name)
                 else:
                     problems.append(f"{folder}: the weights of {name} are missing")
             elif weights[name].shape != parameter.shape:
@@ -143,7 +160,7 @@ def _fill_(
                 parameter.copy_(weights[name])
     if problems:
         raise CheckpointError.from_problems(problems)
-    model.new_parameters = tuple(fresh)
+    model.new_parameters = tuple(kept)
 
 
 def draw_new_classifier_(model: Classifier, seed: int) -> None:
@@ -161,6 +178,17 @@ def draw_new_classifier_(model: Classifier, seed: int) -> None:
 
 def save_classifier(model: Classifier, tokenizer: Tokenizer, folder: Path) -> None:
     """Write config.json, model.safetensors (float32) and the tokenizer into ``folder``, file by file."""
+    _save(model, model.task, tokenizer, folder)
+
+
+def save_language_model(model: MaskedLanguageModel, tokenizer: Tokenizer, folder: Path) -> None:
+    """As ``save_classifier``: a folder to fine-tune from, which holds the head too."""
+    _save(model, None, tokenizer, folder)
+
+
+def _save(
+    model: Classifier | MaskedLanguageModel, task: Task | None, tokenizer: Tokenizer, folder: Path
+) -> None:
     from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -176,5 +204,5 @@ def save_classifier(model: Classifier, tokenizer: Tokenizer, folder: Path) -> No
                     }
         state = standard
     write_atomic(folder / WEIGHTS_FILE, save(state, metadata={"format": "pt"}))
-    write_json(folder / CONFIG_FILE, huggingface.config_to_json(model.config, model.task))
+    write_json(folder / CONFIG_FILE, huggingface.config_to_json(model.config, task))
     tokenizer.save(folder)

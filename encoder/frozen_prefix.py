@@ -14,12 +14,13 @@ import torch
 from encoder.activations import Activations, Store, open_store
 from encoder.batches import BATCH_TOKENS, Batch, batches_of_tokens, filling_multiple
 from encoder.config import EncoderConfig
+from encoder.language_model import MaskedLanguageModel
 from encoder.model import Classifier
 from encoder.prediction import Precision, autocast
 from encoder.rows import TokenizedRows, offsets_of
 
 
-def frozen_depth(model: Classifier) -> int:
+def frozen_depth(model: Classifier | MaskedLanguageModel) -> int:
     """How many layers, from the bottom, never change; 0 as well where the embeddings do."""
     depth = 0
     for part in (model.encoder.embeddings, *model.encoder.layers):

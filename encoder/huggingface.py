@@ -187,28 +187,31 @@ def task_from_json(raw: Mapping[str, Any], where: str) -> Task | None:
         return Task(kind=kind, labels=() if kind == "regression" else labels)
 
 
-def config_to_json(config: EncoderConfig, task: Task) -> dict[str, Any]:
-    """config.json of a classifier: the family's own keys where its shape is one the family can express.
+def config_to_json(config: EncoderConfig, task: Task | None) -> dict[str, Any]:
+    """config.json of a classifier, or of a masked language model where there is no ``task``.
+
+    It has the family's own keys where its shape is one the family can express.
 
     Any other shape (heads pruned, pre-norm, …) is written as model_type ``enc``, so that a library which
     would misread it refuses it by name instead.
     """
-    labels = task.labels or ("LABEL_0",)
-    raw: dict[str, Any] = {
-        "dtype": "float32",
-        "pad_token_id": config.pad_token_id,
-        "id2label": {str(i): label for i, label in enumerate(labels)},
-        "label2id": {label: i for i, label in enumerate(labels)},
-        "problem_type": _PROBLEM_TYPE[task.kind],
-        "enc": {"task": task.model_dump(mode="json")},
-    }
+    raw: dict[str, Any] = {"dtype": "float32", "pad_token_id": config.pad_token_id, "enc": {}}
+    if task is not None:
+        labels = task.labels or ("LABEL_0",)
+        raw |= {
+            "id2label": {str(i): label for i, label in enumerate(labels)},
+            "label2id": {label: i for i, label in enumerate(labels)},
+            "problem_type": _PROBLEM_TYPE[task.kind],
+            "enc": {"task": task.model_dump(mode="json")},
+        }
     if not is_standard(config):
         raw["model_type"] = OWN_FAMILY
         raw["enc"]["encoder"] = config.model_dump(mode="json")
         return raw
     shape = config.layers[0]
     raw["model_type"] = config.family
-    raw["architectures"] = [f"{_ARCHITECTURE[config.family]}ForSequenceClassification"]
+    purpose = "MaskedLM" if task is None else "SequenceClassification"
+    raw["architectures"] = [f"{_ARCHITECTURE[config.family]}For{purpose}"]
     raw["vocab_size"] = config.vocab_size
     raw["max_position_embeddings"] = config.max_position_embeddings
     raw["initializer_range"] = config.initializer_range
@@ -257,6 +260,18 @@ def is_standard(config: EncoderConfig) -> bool:
 
 # ---- parameter names --------------------------------------------------------------------------------------
 
+# Of a masked language model: the linear layer, the norm, and where the bias of each token is.
+_ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head")
+_LANGUAGE_HEADS: dict[str, tuple[str, str, str]] = {
+    "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions"),
+    "distilbert": ("vocab_transform", "vocab_layer_norm", "vocab_projector"),
+    "electra": (
+        "generator_predictions.dense",
+        "generator_predictions.LayerNorm",
+        "generator_lm_head",
+    ),
+}
+
 
 def parameter_names(config: EncoderConfig) -> dict[str, tuple[str, ...]]:
     """For each of our modules, the standard names of the modules whose rows it holds, top to bottom.
@@ -276,7 +291,9 @@ def parameter_names(config: EncoderConfig) -> dict[str, tuple[str, ...]]:
         "bert": (f"{prefix}pooler.dense", "classifier"),
         "distilbert": ("pre_classifier", "classifier"),
     }.get(config.family, ("classifier.dense", "classifier.out_proj"))
-    return names | {"classifier.dense": (dense,), "classifier.output": (output,)}
+    names |= {"classifier.dense": (dense,), "classifier.output": (output,)}
+    dense, norm, bias = _LANGUAGE_HEADS.get(config.family, _ROBERTA_HEAD)
+    return names | {"head.dense": (dense,), "head.norm": (norm,), "head": (bias,)}
 
 
 def _bert_like_names(num_layers: int) -> dict[str, tuple[str, ...]]:

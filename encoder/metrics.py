@@ -3,7 +3,7 @@
 ==============  ====================================================================================
 single_label    ``accuracy``, ``macro_f1``, ``matthews_correlation``
 multi_label     ``micro_f1``, ``macro_f1``, ``subset_accuracy`` (a row counts if all its labels are right)
-regression      ``pearson``, ``spearman``, ``mse`` (the only one that is better when lower)
+regression      ``pearson``, ``spearman``, ``mse`` (better when lower, as is a ``loss``)
 ==============  ====================================================================================
 
 The libraries that do the arithmetic take seconds to import, so they are imported where they are used.
@@ -28,7 +28,7 @@ METRIC_NAMES: dict[TaskKind, tuple[str, ...]] = {
     "multi_label": ("micro_f1", "macro_f1", "subset_accuracy"),
     "regression": ("pearson", "spearman", "mse"),
 }
-LOWER_IS_BETTER = frozenset({"mse"})
+LOWER_IS_BETTER = frozenset({"mse", "loss"})
 
 
 def metric_names(kind: TaskKind) -> tuple[str, ...]:

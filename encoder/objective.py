@@ -13,7 +13,10 @@ from encoder.task import Task
 
 
 class Objective(Protocol):
-    """A loss that is a sum over training rows. ``index`` int64 [B] names rows among all training rows."""
+    """A loss that is a sum over training rows.
+
+    ``index`` int64 [B] names rows among all training rows; ``epoch`` counts from 0.
+    """
 
     @property
     def identity(self) -> str:
@@ -22,11 +25,14 @@ class Objective(Protocol):
     def parameters(self) -> dict[str, nn.Parameter]:
         """What trains together with the model and is of no use afterwards, on the device of the model."""
 
-    def weight(self, index: NDArray[np.int64]) -> float:
+    def prepare(self, batch: Batch, index: NDArray[np.int64], epoch: int) -> Batch:
+        """What the model is to see of the rows in ``batch``, which is on the CPU."""
+
+    def weight(self, index: NDArray[np.int64], epoch: int) -> float:
         """What the summed loss of these rows is divided by."""
 
     def summed_loss(self, logits: Tensor, batch: Batch, index: NDArray[np.int64]) -> Tensor:
-        """The loss summed over the rows of ``batch``, whose ``logits`` [B, C] have just been computed."""
+        """The loss summed over the rows of ``batch``, of which the model has just computed ``logits``."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,11 @@ class Supervised:
         """None."""
         return {}
 
-    def weight(self, index: NDArray[np.int64]) -> float:
+    def prepare(self, batch: Batch, index: NDArray[np.int64], epoch: int) -> Batch:
+        """The rows as they are."""
+        return batch
+
+    def weight(self, index: NDArray[np.int64], epoch: int) -> float:
         """See ``Objective``."""
         return loss_weight(self.task, self.labels[index], self._weights)
 

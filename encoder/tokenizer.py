@@ -193,6 +193,28 @@ class Tokenizer:
         )
         return rows, stats
 
+    def encode_text(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The tokens of texts end to end, without special tokens and uncut, int32 [N]; and those of each.
+
+        Raises ``DataError`` for text that is not valid Unicode.
+        """
+        try:
+            encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        except (UnicodeEncodeError, TypeError) as error:
+            for text in texts:
+                if problem := _unicode_problem(text):
+                    raise DataError(problem) from error
+            raise
+        lengths = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
+        ids = chain.from_iterable(encoding.ids for encoding in encodings)
+        return np.fromiter(ids, np.int32, int(lengths.sum())), lengths
+
+    @cached_property
+    def special_ids(self) -> tuple[int, ...]:
+        """The ids of all special tokens, the unknown one among them."""
+        ids = (self._backend.token_to_id(token) for token in self._files.special_tokens.values())
+        return tuple(sorted({index for index in ids if index is not None}))
+
     def spell(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> list["Piece"]:
         """The tokens of the row that ``encode`` makes of ``text``, as a reader knows them: T pieces.
 

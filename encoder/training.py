@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from encoder.batches import Batch, filling_multiple, shuffled_batches
@@ -24,11 +24,13 @@ from encoder.errors import EncError
 from encoder.freezing import trainable, training_mode_
 from encoder.frozen_prefix import frozen_depth
 from encoder.heap import return_freed_memory
+from encoder.language_model import MaskedLanguageModel
 from encoder.metrics import is_better, main_metric, score
 from encoder.model import Classifier, use_
 from encoder.objective import Objective, Supervised
 from encoder.optimizer import Optimizer, Schedule, parameter_groups, rate_factor
 from encoder.prediction import Precision, autocast, predict_logits
+from encoder.processes import ALONE, Processes
 from encoder.rounded_weights import rounded_weights_
 from encoder.rows import TokenizedRows
 from encoder.training_state import EpochScores, Position, TrainingState
@@ -37,6 +39,8 @@ SAVE_EVERY_S = 60.0
 # … but saving never takes more than about 1/50 of the time
 SAVE_SHARE = 50
 READ_LOSS_EVERY = 10
+
+Model = Classifier | MaskedLanguageModel
 
 
 class TrainingConfig(Strict):
@@ -90,7 +94,7 @@ class TrainingOutcome:
 
 
 def train_(
-    model: Classifier,
+    model: Model,
     train: TokenizedRows,
     validation: TokenizedRows | None,
     config: TrainingConfig,
@@ -101,15 +105,22 @@ def train_(
     on_progress: Callable[[TrainingProgress], None] | None = None,
     objective: Objective | None = None,
     engine: Engine = ALL_ON,
+    validate: Callable[[], dict[str, float]] | None = None,
+    processes: Processes = ALONE,
 ) -> TrainingOutcome:
     """Train ``model`` in place and leave it on ``device`` in evaluation mode with the best epoch's weights.
 
     What is frozen beforehand stays bit-identical. Rows may hold what it makes of them
     (``encoder.frozen_prefix``); the result is the same to rounding, dropout included. Without ``validation``
     the last epoch counts as best. ``objective`` is what to minimise, else the loss against the labels of
-    ``train`` as ``config`` has it. A state in ``work_folder`` is continued if ``resume``; a run killed at any
-    moment continues to the same result (same machine and number of threads). ``engine``: see there. Errors:
-    EncError when the loss is not finite.
+    ``train`` as ``config`` has it, and ``validate`` what scores the model after each epoch, else scores on
+    ``validation``; a language model needs both, and the name of its score as ``config.best_metric``. A state
+    in ``work_folder`` is continued if ``resume``; a run killed at any moment continues to the same result
+    (same machine and number of threads). ``engine``: see there. Errors: EncError when the loss is not finite.
+
+    Several ``processes`` call this with the same arguments. Each computes its share of every batch, and all
+    end with the same weights; but for dropout they are those of one process, to rounding. The first one
+    writes, into a folder that all can read.
     """
     for rows in (train, validation):
         if rows is not None and rows.activations and rows.activations.depth > frozen_depth(model):
@@ -121,11 +132,12 @@ def train_(
         use_(model, engine)
         parts = [train] if validation is None else [train, validation]
         with ExitStack() as stack:
-            if engine.compact_vocabulary:
+            if engine.compact_vocabulary and isinstance(model, Classifier):  # guessing needs the whole table
                 parts = stack.enter_context(compact_vocabulary_(model, parts))
             rounded: Mapping[Tensor, Tensor] = {}
             # Gradients of several batches are summed in float32.
-            if engine.rounded_weights and config.precision == "bf16" and config.accumulation_steps == 1:
+            one_batch = config.accumulation_steps == 1 and processes.count == 1
+            if engine.rounded_weights and config.precision == "bf16" and one_batch:
                 rounded = stack.enter_context(rounded_weights_(model))
             trainer = _Trainer(
                 model,
@@ -138,6 +150,8 @@ def train_(
                 objective,
                 engine,
                 rounded,
+                validate,
+                processes,
             )
             return trainer.run(resume)
 
@@ -155,7 +169,7 @@ def load_best_(model: Classifier, rows: Sequence[TokenizedRows], work_folder: Pa
 class _Trainer:
     def __init__(
         self,
-        model: Classifier,
+        model: Model,
         train: TokenizedRows,
         validation: TokenizedRows | None,
         config: TrainingConfig,
@@ -165,14 +179,14 @@ class _Trainer:
         objective: Objective | None,
         engine: Engine,
         rounded: Mapping[Tensor, Tensor],
+        validate: Callable[[], dict[str, float]] | None,
+        processes: Processes,
     ) -> None:
-        assert train.labels is not None
-        self.objective = objective or Supervised(
-            model.task, train.labels, config.label_smoothing, balanced=config.class_weights == "balanced"
-        )
         self.model, self.train, self.validation, self.config = model, train, validation, config
         self.device, self.on_progress, self.engine = device, on_progress, engine
-        self.metric = config.best_metric or main_metric(model.task)
+        self.validate, self.processes = validate, processes
+        self.objective = objective or self._supervised()
+        self.metric = config.best_metric or main_metric(self._classifier.task)
         self.parameters = trainable(model) | self.objective.parameters()
         groups = parameter_groups(
             self.parameters,
@@ -191,6 +205,17 @@ class _Trainer:
         self.state = TrainingState(work_folder, self._identity())
         self.position = Position()
 
+    @property
+    def _classifier(self) -> Classifier:
+        assert isinstance(self.model, Classifier), "a language model needs an objective and a way to validate"
+        return self.model
+
+    def _supervised(self) -> Supervised:
+        labels, config = self.train.labels, self.config
+        assert labels is not None
+        balanced = config.class_weights == "balanced"
+        return Supervised(self._classifier.task, labels, config.label_smoothing, balanced=balanced)
+
     def run(self, resume: bool) -> TrainingOutcome:
         resumed = self.state.load_(self.parameters, self.optimizer) if resume else None
         if resumed is not None:
@@ -199,6 +224,7 @@ class _Trainer:
         self._last_save, self._save_cost = time.monotonic(), 0.0
         while self.position.epoch < self.config.num_epochs and not self._patience_is_over():
             self._run_epoch()
+        self.processes.wait()
         self.state.load_best_(self.parameters)
         self.model.eval()
         position = self.position
@@ -246,23 +272,30 @@ class _Trainer:
         )
         for rate, parameter_group in zip(self.rates, self.optimizer.param_groups, strict=True):
             parameter_group["lr"] = rate * factor
-        total = self.objective.weight(np.concatenate(group))
+        epoch = self.position.epoch
+        total = self.objective.weight(np.concatenate(group), epoch)
         num_rows = sum(map(len, group))
         loss_sum = torch.zeros((), device=self.device)
         self.optimizer.zero_grad()
-        for index in group:
-            rows = self.train.select(index)
-            batch = Batch.from_rows(rows, multiple_of=self.multiple_of).to(self.device)
+        if self.processes.count > 1:  # all would drop the same, and only the first one's state is kept
+            torch.manual_seed(self._seed_of(step))
+        for index in filter(len, map(self.processes.share, group)):
+            batch = Batch.from_rows(self.train.select(index), multiple_of=self.multiple_of)
+            batch = self.objective.prepare(batch, index, epoch).to(self.device)
             with autocast(self.device, config.precision):
                 logits = self.model(batch)
             loss = self.objective.summed_loss(logits, batch, index)
             (loss / total).backward()
             loss_sum += loss.detach() * (num_rows / total)
+        if self.processes.count > 1:
+            self.processes.add_(self.optimizer.gradients())
         self.optimizer.step()
         return loss_sum
 
     def _read_losses(self, pending: list[Tensor]) -> None:
-        total = float(torch.stack(pending).sum())
+        loss_sum = torch.stack(pending).sum()
+        self.processes.add_([loss_sum])
+        total = float(loss_sum)
         pending.clear()
         if self.engine.freed_memory_returned:
             return_freed_memory()
@@ -278,9 +311,11 @@ class _Trainer:
     def _finish_epoch(self) -> None:
         position = self.position
         scores = None
-        if self.validation is not None and self.validation.labels is not None:
-            logits = predict_logits(self.model, self.validation, device=self.device)
-            scores = score(self.model.task, logits, self.validation.labels)
+        if self.validate is not None:
+            scores = self.validate()
+        elif self.validation is not None and self.validation.labels is not None:
+            logits = predict_logits(self._classifier, self.validation, device=self.device)
+            scores = score(self._classifier.task, logits, self.validation.labels)
         position.history.append(
             EpochScores(position.epoch + 1, position.loss_sum / max(1, position.rows_seen), scores)
         )
@@ -291,7 +326,8 @@ class _Trainer:
         if improved:
             position.improved_epoch = position.epoch + 1
         if improved or value == position.best_score:  # of equals the later: trained longer, at a lower rate
-            self.state.save_best(self.parameters)
+            if self.processes.is_first:
+                self.state.save_best(self.parameters)
             position.best_epoch, position.best_score = position.epoch + 1, value
         position.epoch, position.step = position.epoch + 1, 0
         position.loss_sum, position.loss_rows, position.rows_seen = 0.0, 0, 0
@@ -302,7 +338,7 @@ class _Trainer:
         position = self.position
         return (
             patience is not None
-            and self.validation is not None
+            and not (self.validation is None and self.validate is None)
             and position.epoch - position.improved_epoch >= patience
             and position.best_epoch > 0
         )
@@ -332,6 +368,8 @@ class _Trainer:
             self._save()
 
     def _save(self) -> None:
+        if not self.processes.is_first:
+            return
         started = time.monotonic()
         self.state.save(self.position, self.parameters, self.optimizer)
         self._last_save = time.monotonic()
@@ -339,11 +377,18 @@ class _Trainer:
 
     def _identity(self) -> str:
         """A hash of all that decides the result: config, architecture, task, what trains, training rows."""
-        shape = [one.model_dump(mode="json") for one in (self.config, self.model.config, self.model.task)]
+        described: list[BaseModel] = [self.config, self.model.config]
+        if isinstance(self.model, Classifier):
+            described.append(self.model.task)
+        shape = [one.model_dump(mode="json") for one in described]
         named = [shape, self.objective.identity, sorted(self.parameters)]
         digest = hashlib.sha256(json.dumps(named, sort_keys=True).encode())
         train = self.train
         for array in (train.input_ids, train.token_type_ids, train.offsets, train.labels):
-            assert array is not None
-            digest.update(array.tobytes())
+            digest.update(b"" if array is None else array.tobytes())
         return digest.hexdigest()
+
+    def _seed_of(self, step: int) -> int:
+        """What decides the dropout of this process in update ``step``."""
+        sequence = np.random.SeedSequence([self.config.seed, step, self.processes.rank])
+        return int(sequence.generate_state(1, np.uint32)[0])

@@ -13,7 +13,7 @@ from encoder.sources import BUILTIN_DATA, check_place
 from encoder.task import Task
 from recipes.models import no_classifier
 from recipes.observer import Observer
-from recipes.result import Result, check_output
+from recipes.result import Result, check_output, read_result
 from recipes.resuming import Resumable, check_output_folder
 
 # Where something is refused already, rows up to so many bytes are still looked through for more to tell.
@@ -68,7 +68,7 @@ def look_first(
     problems = Problems()
     folder, finished = None, None
     with problems.collected():
-        folder, finished = check_output_folder(command, options, observer)
+        folder, finished = check_output_folder(command, options, observer, read_result)
     if folder is not None and finished is not None:
         return folder, finished
     with problems.collected():

@@ -11,11 +11,17 @@ from pydantic import ValidationError
 from compress.latency import Latency, Unavailable
 from encoder.files import FAILED_SUFFIX, UNFINISHED_SUFFIX
 from recipes.measurements import BenchResult, ProfileResult
+from recipes.pretrain_result import PretrainResult
 from recipes.probe_verdict import ProbeResult
 from recipes.result import RUN_FILE, SCHEMA_VERSION, ModelResult, Parent, Result, Run
 
 # What `enc` may have written; a command not in here makes or scores a model and writes a `Result`.
-KINDS: Mapping[str, type[Run]] = {"bench": BenchResult, "profile": ProfileResult, "probe": ProbeResult}
+KINDS: Mapping[str, type[Run]] = {
+    "bench": BenchResult,
+    "profile": ProfileResult,
+    "probe": ProbeResult,
+    "pretrain": PretrainResult,
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class LedgerRun:
     def made(self) -> str | None:
         """The SHA-256 of the model that the run made; ``None`` where it only measured one."""
         run = self.run
+        if isinstance(run, PretrainResult):
+            return run.encoder.sha256
         if not isinstance(run, Result) or run.command == "evaluate":
             return None
         return None if run.parent and run.parent.sha256 == run.model.sha256 else run.model.sha256
@@ -69,6 +77,8 @@ class LedgerRun:
         """The size of the model."""
         if isinstance(self.run, BenchResult):
             return self.run.models[self.number].size.bytes_on_disk
+        if isinstance(self.run, PretrainResult):
+            return self.run.bytes_on_disk
         size = self.run.size if isinstance(self.run, Result) else None
         return None if size is None else size.bytes_on_disk
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from encoder.data import TaskData
 
 RUN_FILE = "run.json"
+# Makes a model too, but none that labels anything: its run.json is no `Result`.
+PRETRAINING = "pretrain"
 SCHEMA_VERSION = 1
 
 
@@ -213,7 +215,7 @@ class Result(Run):
 
 
 def read_result(folder: Path) -> Result | None:
-    """The result in ``folder``/run.json, or ``None`` where there is none.
+    """The result in ``folder``/run.json, or ``None`` where there is none, as beside a pretrained encoder.
 
     Raises:
         CheckpointError: run.json is there and is not a result.
@@ -221,8 +223,11 @@ def read_result(folder: Path) -> Result | None:
     path = folder / RUN_FILE
     if not path.is_file():
         return None
+    content = path.read_bytes()
+    if _is_pretraining(content):
+        return None
     try:
-        return Result.model_validate_json(path.read_bytes())
+        return Result.model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
@@ -230,6 +235,13 @@ def read_result(folder: Path) -> Result | None:
             f"{path}: not a result of enc: {where}: {first['msg'].lower()}; "
             "delete it if the model beside it is to be used without it"
         ) from error
+
+
+def _is_pretraining(content: bytes) -> bool:
+    try:
+        return bool(json.loads(content)["command"] == PRETRAINING)
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def check_output(output: Path | None, *, overwrite: bool) -> OutputFolder | None:

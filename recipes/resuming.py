@@ -2,14 +2,14 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from encoder.errors import ConfigError
 from encoder.files import OutputFolder, write_json
 from recipes.observer import Observer
-from recipes.result import Result, read_result
+from recipes.result import Run
 
 # Within the work folder, all that an interrupted run needs to continue; gone when it is finished.
 TRAINING_FOLDER = "training"
@@ -20,6 +20,9 @@ FREE_TO_CHANGE = (
     *("model", "data", "output", "latency", "overwrite", "resume"),
     *("threads", "cache_frozen", "cache_memory_gb"),
 )
+
+
+Made = TypeVar("Made", bound=Run)
 
 
 class Resumable(Protocol):
@@ -42,15 +45,17 @@ class Resumable(Protocol):
 
 
 def check_output_folder(
-    command: str, config: Resumable, observer: Observer
-) -> tuple[OutputFolder, Result | None]:
+    command: str, config: Resumable, observer: Observer, read: Callable[[Path], Made | None]
+) -> tuple[OutputFolder, Made | None]:
     """The folder to make; and the result, where ``resume`` finds that all was done before.
+
+    ``read`` finds the result of a run of ``command`` in a folder.
 
     Raises:
         ConfigError: the folder cannot be made, is there already, or holds what another command made.
     """
     folder = OutputFolder(config.output, overwrite=config.overwrite, resume=config.resume)
-    if config.resume and (finished := read_result(config.output)) is not None:
+    if config.resume and (finished := read(config.output)) is not None:
         if finished.command != command:
             raise ConfigError(
                 f"--output {config.output}: a finished run of enc {finished.command} is in that folder, not "
@@ -61,7 +66,7 @@ def check_output_folder(
     folder.check()
     if config.resume and not folder.work.exists():
         observer.note(f"Nothing to resume in {config.output}; starting anew.")
-    finished = read_result(folder.work) if config.resume else None
+    finished = read(folder.work) if config.resume else None
     if finished is not None:  # killed while tidying up
         finish(folder)
     return folder, finished

@@ -11,6 +11,7 @@ from recipes.ledger import Node, make_tree, read_runs
 from recipes.measurements import BenchResult, ProfileResult
 from recipes.observer import Observer, Silent
 from recipes.part import Part
+from recipes.pretrain_result import PretrainResult
 from recipes.probe_verdict import ProbeResult
 from recipes.result import Result, Run
 from recipes.runs_config import RunsConfig
@@ -162,6 +163,8 @@ def _find_score(run: Run) -> Score | None:
 
 
 def _data(run: Run) -> str | None:
+    if isinstance(run, PretrainResult):
+        return ", ".join(run.corpus.sources)
     if isinstance(run, (Result, BenchResult, ProfileResult, ProbeResult)) and run.data is not None:
         return run.data.source
     return None

@@ -30,6 +30,7 @@ from recipes.training_options import TrainingOptions
 
 if TYPE_CHECKING:
     from encoder.freezing import Frozen
+    from encoder.language_model import MaskedLanguageModel
     from encoder.model import Classifier
     from encoder.training import TrainingConfig, TrainingOutcome
 
@@ -132,7 +133,11 @@ def _save_and_measure(
 
 
 def describe_training(
-    model: "Classifier", frozen: "Frozen", outcome: "TrainingOutcome", config: "TrainingConfig", device: str
+    model: "Classifier | MaskedLanguageModel",
+    frozen: "Frozen",
+    outcome: "TrainingOutcome",
+    config: "TrainingConfig",
+    device: str,
 ) -> TrainingResult:
     """The account of a training that has just ended."""
     import torch

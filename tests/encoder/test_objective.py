@@ -22,8 +22,11 @@ class Recorded:
     def parameters(self):
         return {"own": self.own}
 
-    def weight(self, index):
-        return self.inner.weight(index)
+    def prepare(self, batch, index, epoch):
+        return batch
+
+    def weight(self, index, epoch):
+        return self.inner.weight(index, epoch)
 
     def summed_loss(self, logits, batch, index):
         lengths = batch.packing.lengths.numpy()[: len(index)]

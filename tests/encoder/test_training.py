@@ -9,6 +9,7 @@ import encoder.training as training
 from encoder.engine import ALL_ON
 from encoder.errors import ConfigError, EncError
 from encoder.freezing import Freezing, freeze_
+from encoder.processes import ALONE
 from encoder.task import Task
 from encoder.training import TrainingConfig, load_best_, train_
 
@@ -153,7 +154,8 @@ def test_the_optimizer_holds_only_what_trains(make_classifier, make_rows, tmp_pa
     model = make_classifier()
     freeze_(model, Freezing(layers=3))
     rows = planted(make_rows)
-    trainer = training._Trainer(model, rows, None, config(), tmp_path, "cpu", None, None, ALL_ON, {})
+    trainer = training._Trainer(model, rows, None, config(), tmp_path, "cpu", None, None, ALL_ON, {},
+                                None, ALONE)  # fmt: skip
     held = sum(p.numel() for group in trainer.optimizer.param_groups for p in group["params"])
     assert held == sum(p.numel() for p in model.classifier.parameters())
 

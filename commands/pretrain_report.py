@@ -1,0 +1,64 @@
+"""The result of `enc pretrain`: how well held-out tokens are guessed, and what was learnt from."""
+
+from typing import TYPE_CHECKING
+
+from commands.result_tables import training_facts
+from commands.tables import count, duration, facts_table, make_table, size
+from recipes.pretrain_result import Architecture, PretrainResult
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def show_pretraining(result: PretrainResult, console: "Console") -> None:
+    """A line before training and one for each epoch, then the facts."""
+    table = make_table("held-out tokens", "loss", "perplexity", "guessed right", "training loss")
+    before = result.before
+    table.add_row("before", *_scores(before), "")
+    for epoch in result.training.epochs:
+        kept = " (kept)" if epoch.epoch == result.training.best_epoch else ""
+        loss = "–" if epoch.loss is None else f"{epoch.loss:.4f}"
+        table.add_row(f"epoch {epoch.epoch}{kept}", *_scores(epoch.validation or {}), loss)
+    console.print()
+    console.print(table)
+    corpus, tokenizer = result.corpus, result.tokenizer
+    kind = tokenizer.kind or "of the model"
+    facts = [
+        ("encoder", describe_architecture(result.architecture)),
+        (
+            "corpus",
+            f"{', '.join(corpus.sources)}: {count(corpus.train_texts, 'text')}, "
+            f"{count(corpus.train_tokens, 'token')}, {corpus.held_out_tokens:,} more held out",
+        ),
+        ("tokenizer", f"{kind}, {tokenizer.vocab_size:,} tokens"),
+        *training_facts(result.training),
+        (
+            "speed",
+            f"{result.tokens_per_s:,.0f} tokens/s"
+            + (f", {result.processes} processes" if result.processes > 1 else ""),
+        ),
+        ("size", f"{size(result.bytes_on_disk)} on disk"),
+        ("whole run", duration(result.seconds)),
+        ("saved in", str(result.output)),
+    ]
+    console.print(facts_table(facts))
+
+
+def describe_architecture(shape: Architecture) -> str:
+    """``4 layers, hidden size 256, post-norm, 11,171,072 parameters``."""
+    residual = "" if shape.residual == "add" else f", residual {shape.residual}"
+    if shape.residual_block_size is not None:
+        residual += f" in blocks of {shape.residual_block_size} sublayers"
+    return (
+        f"{count(shape.num_hidden_layers, 'layer')}, hidden size {shape.hidden_size}, {shape.norm}-norm"
+        f"{residual}, {shape.parameters:,} parameters"
+    )
+
+
+def _scores(scores: dict[str, float | None] | dict[str, float]) -> list[str]:
+    loss, perplexity, accuracy = (scores.get(name) for name in ("loss", "perplexity", "accuracy"))
+    return [
+        "–" if loss is None else f"{loss:.4f}",
+        "–" if perplexity is None else f"{perplexity:,.1f}",
+        "–" if accuracy is None else f"{accuracy:.1%}",
+    ]

@@ -1,0 +1,105 @@
+"""What a pretraining leaves behind: its run.json."""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from encoder.config import EncoderConfig
+from encoder.errors import CheckpointError
+from recipes.encoders import EncoderResult
+from recipes.part import Part
+from recipes.result import RUN_FILE, Run, TrainingResult
+
+
+class Architecture(Part):
+    """The shape of an encoder, as far as its layers are alike: those of the first one are told."""
+
+    num_hidden_layers: int
+    hidden_size: int
+    num_attention_heads: int
+    intermediate_size: int
+    norm: str
+    residual: str
+    residual_block_size: int | None = None
+    position_embedding: str
+    activation: str
+    gated: bool = False
+    parameters: int
+
+
+class CorpusResult(Part):
+    """The texts that were learnt from and those held out. ``fingerprint`` is a hash of all of them.
+
+    ``tokens`` are those of the texts, ``rows`` what they were laid into; ``tokens_unknown`` have no piece in
+    the vocabulary.
+    """
+
+    sources: tuple[str, ...]
+    fingerprint: str
+    train_texts: int
+    train_letters: int
+    train_tokens: int
+    train_rows: int
+    held_out_texts: int
+    held_out_tokens: int
+    held_out_rows: int
+    tokens_unknown: int
+
+
+class TokenizerResult(Part):
+    """The tokenizer: ``kind`` is ``None`` for that of a model."""
+
+    kind: str | None
+    vocab_size: int
+    lowercase: bool | None
+
+
+class PretrainResult(Run):
+    """One run of `enc pretrain`. ``parent`` is the model that was trained further, if any.
+
+    ``held_out`` is what the model that was kept makes of held-out rows, ``before`` what the one that was
+    started from did: ``loss`` in nats a token, ``perplexity``, ``accuracy``. ``tokens_per_s`` counts all
+    ``processes`` together, and updates only.
+    """
+
+    encoder: EncoderResult
+    architecture: Architecture
+    corpus: CorpusResult
+    tokenizer: TokenizerResult
+    training: TrainingResult
+    processes: int
+    tokens_per_s: float
+    before: dict[str, float]
+    held_out: dict[str, float]
+    bytes_on_disk: int
+
+
+def describe_architecture(config: EncoderConfig, parameters: int) -> Architecture:
+    """``config`` as a run.json describes it."""
+    first = config.layers[0]
+    named = {name: getattr(config, name) for name in Architecture.model_fields if hasattr(config, name)}
+    return Architecture(
+        **named
+        | {
+            "num_attention_heads": first.num_attention_heads,
+            "intermediate_size": first.intermediate_size,
+            "parameters": parameters,
+        }
+    )
+
+
+def read_pretraining(folder: Path) -> PretrainResult | None:
+    """The result in ``folder``/run.json, or ``None`` where there is none.
+
+    Raises:
+        CheckpointError: run.json is there and is not one of `enc pretrain`.
+    """
+    path = folder / RUN_FILE
+    if not path.is_file():
+        return None
+    try:
+        return PretrainResult.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise CheckpointError(
+            f"{path}: not a run of enc pretrain; choose another --output, or --overwrite to replace it"
+        ) from error
