@@ -29,9 +29,10 @@ class LanguageHead(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.dense = Linear(config.hidden_size, config.embedding_size)
+        D, E = config.hidden_size, config.embedding_size
+        self.dense = Linear(D, E, bias=config.classifier.bias)  # ModernBERT has none in either
         self.activation = ACTIVATIONS[config.activation]
-        self.norm = nn.LayerNorm(config.embedding_size, eps=config.layer_norm_eps)
+        self.norm = nn.LayerNorm(E, eps=config.layer_norm_eps, bias=config.norm_bias)
         self.bias = nn.Parameter(torch.empty(config.vocab_size))
 
     def forward(self, x: Tensor, table: Tensor) -> Tensor:

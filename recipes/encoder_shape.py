@@ -6,7 +6,7 @@ from typing import Any
 
 import pydantic
 
-from encoder.config import EncoderConfig, LayerShape
+from encoder.config import EncoderConfig, LayerShape, usual_intermediate_size
 from encoder.errors import ConfigError, did_you_mean
 
 # Layers, hidden size, heads: those of Turc et al. 2019 ("Well-Read Students Learn Better", table 1).
@@ -20,7 +20,7 @@ BUILTIN: dict[str, tuple[int, int, int]] = {
 REQUIRED = ("num_hidden_layers", "hidden_size", "num_attention_heads")
 # What the tokenizer decides, or what follows from the rest.
 NOT_SAID = frozenset({"family", "vocab_size", "pad_token_id", "position_offset", "layers", "classifier"})
-LAYER_KEYS = frozenset(LayerShape.model_fields) - {"heads"}
+LAYER_KEYS = frozenset(LayerShape.model_fields) - {"heads", "attention_norm"}
 KNOWN = frozenset(REQUIRED) | LAYER_KEYS | (frozenset(EncoderConfig.model_fields) - NOT_SAID)
 
 
@@ -32,9 +32,9 @@ def is_shape(source: str) -> bool:
 def read_shape(source: str, *, vocab_size: int, option: str) -> EncoderConfig:
     """The encoder that ``source`` describes, a TOML file or a built-in name.
 
-    Its keys are ``num_hidden_layers``, ``hidden_size``, ``num_attention_heads``, those of a layer
-    (``intermediate_size``, four times the hidden size where it is not said) and of ``EncoderConfig``. 128
-    positions more than the usual rows need cost next to nothing, so there are 512 unless it says otherwise.
+    Its keys are ``num_hidden_layers``, ``hidden_size``, ``num_attention_heads``, those of a layer, alike for
+    all of them, and of ``EncoderConfig``. Unless it says otherwise, there are 512 positions, and the
+    feed-forward block is as wide as usual.
 
     Raises:
         ConfigError: no such file or name, or all that is wrong with it; ``option`` is what it was given by.
@@ -81,7 +81,8 @@ def _make(values: dict[str, Any], source: str, vocab_size: int) -> EncoderConfig
             f"{source}: hidden_size {hidden} is not a multiple of num_attention_heads {heads}; choose "
             "others, or say head_size"
         )
-    layer = {"head_size": hidden // heads, "intermediate_size": 4 * hidden}
+    usual = usual_intermediate_size(hidden, gated=values.get("gated") is True)
+    layer = {"head_size": hidden // heads, "intermediate_size": usual}
     layer |= {key: value for key, value in values.items() if key in LAYER_KEYS}
     whole = {key: value for key, value in values.items() if key not in LAYER_KEYS and key not in REQUIRED}
     defaults = {

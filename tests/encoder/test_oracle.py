@@ -206,6 +206,8 @@ def test_gradients_are_those_of_transformers(model: Any, tmp_path: Path) -> None
     expected = {name: parameter.grad for name, parameter in model.named_parameters()}
     compared = set()
     for module, parts in huggingface.parameter_names(ours.config).items():
+        if module.startswith("head"):  # of a language model
+            continue
         for kind, parameter in ours.get_submodule(module).named_parameters():
             assert parameter.grad is not None
             for part, gradient in zip(parts, parameter.grad.chunk(len(parts)), strict=True):
