@@ -22,6 +22,8 @@ def check_choice(choice: Choice, config: EncoderConfig) -> None:
     Of its last layer it computes the first token alone, which is all that a classifier reads.
     """
     last = config.num_hidden_layers
+    if not config.reads_first_token_only:
+        return
     if choice.states[-1] == last and (len(choice.states) > 1 or choice.pooling != "cls"):
         raise ConfigError(
             f"--layers {choice.layers} --pooling {choice.pooling}: the graph of an exported classifier "
@@ -45,7 +47,7 @@ def cut_to_vectors(graph: "ModelProto", config: EncoderConfig, choice: Choice) -
     states = [_state(nodes, config, number) for number in choice.states]
     builder = GraphBuilder({}, prefix=PREFIX)
     states = [builder.add("Cast", state, to=TensorProto.FLOAT) for state in states]
-    if choice.states[-1] == config.num_hidden_layers:  # [B, 1, D] already
+    if choice.states[-1] == config.num_hidden_layers and config.reads_first_token_only:  # [B, 1, D] already
         builder.add("Squeeze", states[0], builder.integers(1), output=VECTORS)
     else:
         pool(builder, states, choice.pooling, read_mask(builder), output=VECTORS)
@@ -69,6 +71,8 @@ def _state(nodes: "Iterable[NodeProto]", config: EncoderConfig, number: int) -> 
         norm = f"encoder.layers.{number - 1}.feed_forward_norm" if number else "encoder.embeddings.norm"
         norm = "encoder.final_norm" if config.norm == "pre" else norm
         is_read = False
+    elif not config.layers[number].attention_norm:  # ModernBERT's first
+        norm, is_read = "encoder.embeddings.norm", False
     else:
         norm, is_read = f"encoder.layers.{number}.attention_norm", True
     for node in nodes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from compress.graph_builder import CONTRIB, GraphBuilder
-from compress.portable_graph import relu, silu
+from compress.portable_graph import Turns, relu, silu
 from encoder.config import EncoderConfig, LayerShape
 
 if TYPE_CHECKING:
@@ -18,6 +18,24 @@ if TYPE_CHECKING:
 
 GELUS = {"gelu": "BiasGelu", "gelu_tanh": "FastGelu"}  # activation → the operator that adds the bias too
 PLAIN_ACTIVATIONS = {"relu": relu, "silu": silu}
+
+
+def why_not_fused(config: EncoderConfig) -> str | None:
+    """Why a classifier of this shape has no fused graph; ``None`` if it has.
+
+    ONNX Runtime's operators add biases and a position table, look at all tokens, and know no gate.
+    """
+    reasons = {
+        "rotary positions": config.position_embedding == "rotary",
+        "local attention": any(layer.window is not None for layer in config.layers),
+        "linear layers or norms without a bias": not (
+            config.attention_bias and config.feed_forward_bias and config.norm_bias
+        ),
+        "gated feed-forward blocks": config.gated,
+        "attention residuals": config.residual != "add",
+    }
+    found = [reason for reason, holds in reasons.items() if holds]
+    return f"ONNX Runtime's own operators do not know {found[0]}" if found else None
 
 
 def expected_counts(config: EncoderConfig) -> dict[str, int]:
@@ -48,7 +66,7 @@ class FusedParts:
     def __init__(self, builder: GraphBuilder, config: EncoderConfig) -> None:
         self._builder, self._config = builder, config
 
-    def keys(self, mask: str) -> str:
+    def keys(self, mask: str, near: str | None = None) -> str:
         """From ``mask`` bool [B, T] which tokens exist, int32 [B, T].
 
         The raw mask and not the lengths of the rows, which would put all padding on the right.
@@ -82,18 +100,13 @@ class FusedParts:
         eps = self._config.layer_norm_eps
         return builder.add_many("EmbedLayerNormalization", inputs, outputs, domain=CONTRIB, epsilon=eps)[0]
 
-    def join(self, x: str, product: str | None, module: str, norm: str) -> tuple[str, str]:
-        """x + product + the bias of the linear layer ``module``, and the same after the LayerNorm ``norm``.
+    def turns(self, position: str, head_size: int, theta: float) -> Turns:
+        """Not here: see ``why_not_fused``."""
+        raise NotImplementedError
 
-        Post-norm no one needs the first, so both are the second.
-        """
-        builder = self._builder
-        bias = builder.parameter(f"{module}.bias")
-        x = builder.sum(x, bias) if product is None else builder.sum(x, product, bias)
-        normed = builder.layer_norm(norm, x, self._config.layer_norm_eps)
-        return (normed if self._config.norm == "post" else x), normed
-
-    def attention(self, shape: LayerShape, name: str, asking: str, x: str, keys: str) -> str:
+    def attention(
+        self, shape: LayerShape, name: str, asking: str, x: str, keys: str, turns: Turns | None = None
+    ) -> str:
         """What ``asking`` [B, Q, D] finds in ``x`` [B, T, D], before the output projection: [B, Q, H·K].
 
         Attention where all tokens ask, as it has the three projections inside; MultiHeadAttention otherwise.
@@ -120,9 +133,10 @@ class FusedParts:
             **attributes,
         )
 
-    def activate(self, product: str, bias: str) -> str:
+    def activate(self, product: str, bias: str | None) -> str:
         """The activation of product [..., F] + bias [F]."""
         activation = self._config.activation
+        assert bias is not None
         if activation in GELUS:
             return self._builder.contrib(GELUS[activation], product, bias)
         return PLAIN_ACTIVATIONS[activation](self._builder, self._builder.add("Add", product, bias))

@@ -34,8 +34,9 @@ class GraphBuilder:
         """
         weights = {name: value.detach().cpu().float().numpy() for name, value in model.named_parameters()}
         if model.config.type_vocab_size == 1:
-            positions, types = (f"encoder.embeddings.{kind}.weight" for kind in ("position", "token_type"))
-            weights[positions] = weights[positions] + weights.pop(types)
+            table = "word" if model.config.position_embedding == "rotary" else "position"
+            name = f"encoder.embeddings.{table}.weight"
+            weights[name] = weights[name] + weights.pop("encoder.embeddings.token_type.weight")
         return cls(weights)
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
@@ -81,6 +82,14 @@ class GraphBuilder:
         """A parameter of the model, as it is."""
         return self.constant(self._weights[name], name)
 
+    def has(self, name: str) -> bool:
+        """Whether the model has such a parameter."""
+        return name in self._weights
+
+    def bias(self, module: str) -> str | None:
+        """The bias of a linear layer; ``None`` where it has none."""
+        return self.parameter(f"{module}.bias") if self.has(f"{module}.bias") else None
+
     def product(self, module: str, x: str) -> str | None:
         """x [..., in] · weight → [..., out], without the bias; ``None`` of a linear layer of width 0."""
         if self._weights[f"{module}.weight"].shape[1] == 0:
@@ -93,18 +102,22 @@ class GraphBuilder:
 
     def linear(self, module: str, x: str, *, output: str | None = None) -> str:
         """x [..., in] → [..., out]. A linear layer of width 0 gives its bias, to be broadcast."""
-        product, bias = self.product(module, x), self.parameter(f"{module}.bias")
-        return bias if product is None else self.add("Add", product, bias, output=output)
+        product, bias = self.product(module, x), self.bias(module)
+        if product is None or bias is None:
+            found = product or bias or ""
+            return self.add("Identity", found, output=output) if output else found
+        return self.add("Add", product, bias, output=output)
 
     def separate(self, module: str, parts: Sequence[str]) -> Sequence[str]:
         """Cut the linear layer ``module`` by its outputs into equal layers with the names ``parts``."""
         for kind in ("weight", "bias"):
-            arrays = np.split(self._weights[f"{module}.{kind}"], len(parts))
-            self._weights |= {f"{part}.{kind}": array for part, array in zip(parts, arrays, strict=True)}
+            if self.has(f"{module}.{kind}"):
+                arrays = np.split(self._weights[f"{module}.{kind}"], len(parts))
+                self._weights |= {f"{part}.{kind}": array for part, array in zip(parts, arrays, strict=True)}
         return parts
 
     def take(self, x: str, index: str) -> str:
-        """Of x [B, T, D] the token ``index`` int64 [B, 1] of each row: [B, 1, D]."""
+        """Of x [B, T, …] the token ``index`` int64 [B, 1] of each row: [B, 1, …]."""
         return self.add("Unsqueeze", self.add("GatherND", x, index, batch_dims=1), self.integers(1))
 
     def sum(self, *terms: str) -> str:
@@ -116,6 +129,9 @@ class GraphBuilder:
         return self.add("Sum", *terms)
 
     def layer_norm(self, module: str, x: str, epsilon: float) -> str:
-        """LayerNorm over the last axis."""
-        scale, bias = self.parameter(f"{module}.weight"), self.parameter(f"{module}.bias")
-        return self.add("LayerNormalization", x, scale, bias, axis=-1, epsilon=epsilon)
+        """LayerNorm over the last axis; what the model does not normalise stays as it is."""
+        if not self.has(f"{module}.weight"):
+            return x
+        bias = self.bias(module)
+        inputs = [x, self.parameter(f"{module}.weight"), *([] if bias is None else [bias])]
+        return self.add("LayerNormalization", *inputs, axis=-1, epsilon=epsilon)

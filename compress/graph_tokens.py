@@ -34,7 +34,12 @@ def read_mask(builder: GraphBuilder) -> Tokens:
 
 
 def pool(
-    builder: GraphBuilder, states: Sequence[str], pooling: Pooling, tokens: Tokens, *, output: str
+    builder: GraphBuilder,
+    states: Sequence[str],
+    pooling: Pooling,
+    tokens: Tokens,
+    *,
+    output: str | None = None,
 ) -> str:
     """The mean of ``states``, float [B, T, D] each, pooled to ``output`` [B, D] as in ``encoder.pooling``.
 

@@ -9,14 +9,14 @@ others move up.
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from compress.fused_graph import FusedParts
+from compress.fused_graph import FusedParts, why_not_fused
 from compress.graph_builder import CONTRIB, GraphBuilder
+from compress.graph_stream import GraphStream, StreamWriter
 from compress.graph_tokens import pool, read_mask
-from compress.portable_graph import CLASSIFIER_ACTIVATIONS, PortableParts
-from encoder.config import EncoderConfig
+from compress.portable_graph import CLASSIFIER_ACTIVATIONS, PortableParts, Turns
+from encoder.config import EncoderConfig, LayerShape
 from encoder.errors import ExportError
+from encoder.residual import norm_eps
 from encoder.vector_choice import Choice
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ def save_graph(graph: "ModelProto", path: Path) -> None:
         raise ExportError(f"{path}: the ONNX graph cannot be written: {error}") from error
 
 
+def possible_form(config: EncoderConfig, form: GraphForm) -> GraphForm:
+    """``form``, or portable where ONNX Runtime's own operators cannot do what the model does."""
+    return "portable" if why_not_fused(config) else form
+
+
 def build_graph(
     model: "Classifier", *, form: GraphForm = "portable", opset: int | None = None
 ) -> "ModelProto":
@@ -78,8 +83,10 @@ def build_graph(
     float32 [B, C]. A row without tokens has finite logits, the same as in torch.
 
     Raises:
-        ExportError: ``opset`` is none that a graph can be written in.
+        ExportError: ``opset`` is none that a graph can be written in, or the model has no such form.
     """
+    if form == "fused" and (why := why_not_fused(model.config)):
+        raise ExportError(f"the model has no fused graph: {why}; use the portable one")
     opset = OPSET if opset is None else opset
     check_opset(opset)
     builder = GraphBuilder.of_model(model)
@@ -91,8 +98,9 @@ def build_vector_graph(model: "Classifier", choice: Choice, *, form: GraphForm =
     """The graph of ``model``'s encoder up to the vectors of ``choice``: inputs as in ``build_graph``.
 
     Output ``vectors`` float32 [B, D], of whatever length they come; zeros for a row without tokens. It has
-    no layers above the highest one chosen.
+    no layers above the highest one chosen, and is portable where the model has no other form.
     """
+    form = possible_form(model.config, form)
     builder = GraphBuilder.of_model(model)
     _GraphWriter(builder, model.config, form).write_vectors(choice)
     return _assemble(builder, model.config, form, OPSET, VECTORS, model.config.hidden_size)
@@ -128,93 +136,138 @@ class _GraphWriter:
     def __init__(self, builder: GraphBuilder, config: EncoderConfig, form: GraphForm) -> None:
         self._builder, self._config = builder, config
         self._parts = (FusedParts if form == "fused" else PortableParts)(builder, config)
+        self._streams = StreamWriter(builder, config)
+        self._tokens = read_mask(builder)
+        self._keys: dict[tuple[int | None, bool], str] = {}
+        self._turns: dict[tuple[int, float], Turns] = {}
 
     def write_logits(self) -> None:
-        """All layers, of the last one the first token only, and the classifier."""
+        """All layers, and the classifier; for a first token's of the last layer no other is computed."""
         builder, config = self._builder, self._config
-        tokens = read_mask(builder)
-        keys = self._parts.keys(tokens.mask)
-        x, normed = self._embed(tokens.exists)
-        for index in range(config.num_hidden_layers - 1):
-            mixed = self._attention(index, normed, normed, keys)
-            x, normed = self._rest_of_layer(index, x, mixed)
-        # Of the last layer one token is used, so no other asks.
-        index, asking = config.num_hidden_layers - 1, builder.take(normed, tokens.first)  # [B, 1, D]
-        x = asking if config.norm == "post" else builder.take(x, tokens.first)
-        mixed = self._attention(index, asking, normed, keys)
-        _, normed = self._rest_of_layer(index, x, mixed)
-        pooled = builder.add("Squeeze", normed, builder.integers(1))
-        pooled = builder.add("Mul", pooled, tokens.any)  # [B, D]
+        stream = self._embed()
+        for index in range(config.num_hidden_layers):
+            last = index == config.num_hidden_layers - 1
+            stream = self._layer(index, stream, first_only=last and config.reads_first_token_only)
+        pooled = self._read(stream, config.num_hidden_layers, final=True)
+        if config.reads_first_token_only:
+            pooled = builder.add("Squeeze", pooled, builder.integers(1))
+            pooled = builder.add("Mul", pooled, self._tokens.any)  # [B, D]
+        else:
+            pooled = pool(builder, [pooled], "mean", self._tokens)
         pooled = builder.linear("classifier.dense", pooled)
         pooled = CLASSIFIER_ACTIVATIONS[config.classifier.activation](builder, pooled)
+        pooled = builder.layer_norm("classifier.norm", pooled, config.layer_norm_eps)
         builder.linear("classifier.output", pooled, output=OUTPUT)
 
     def write_vectors(self, choice: Choice) -> None:
         """As many layers as ``choice`` takes, and its pooling; see ``encoder.pooling.pool``."""
         builder, config = self._builder, self._config
-        tokens = read_mask(builder)
-        keys = self._parts.keys(tokens.mask)
-        x, normed = self._embed(tokens.exists)
-        states = [x]
-        for index in range(choice.states[-1]):
-            mixed = self._attention(index, normed, normed, keys)
-            x, normed = self._rest_of_layer(index, x, mixed)
-            is_last = index == config.num_hidden_layers - 1
-            states.append(normed if config.norm == "post" or is_last else x)
-        pool(builder, [states[number] for number in choice.states], choice.pooling, tokens, output=VECTORS)
+        stream = self._embed()
+        chosen = []
+        for depth in range(choice.states[-1] + 1):
+            if depth:
+                stream = self._layer(depth - 1, stream)
+            if depth in choice.states:
+                residual = f"encoder.layers.{depth}.attention_residual"
+                last = depth == config.num_hidden_layers
+                state = (
+                    self._read(stream, depth, final=True) if last else self._streams.read(stream, residual)
+                )
+                chosen.append(state)
+        pool(builder, chosen, choice.pooling, self._tokens, output=VECTORS)
 
-    def _embed(self, exists: str) -> tuple[str, str]:
-        """The embeddings [B, T, D], and what the first layer reads of them, post-norm the same."""
+    def _embed(self) -> GraphStream:
+        """The stream that begins with the embeddings [B, T, D]."""
         builder, config = self._builder, self._config
-        x = self._parts.embed(self._positions(exists))
+        self._position = self._positions()
+        offset = config.position_offset
+        rows = builder.add("Add", self._position, builder.integers(offset)) if offset else self._position
+        x = self._parts.embed(rows)
         if config.embedding_size != config.hidden_size:
             x = builder.linear("encoder.embeddings.projection", x)  # [B, T, D]
-        if config.norm == "post":
-            return x, x
-        return x, builder.layer_norm("encoder.layers.0.attention_norm", x, config.layer_norm_eps)
+        return self._streams.begin(x)
 
-    def _positions(self, exists: str) -> str:
-        """The row of the position table that each token uses, int64 [B, T].
+    def _positions(self) -> str:
+        """The position of each token in its row, int64 [B, T].
 
         The n-th token has position n − 1; what is masked before the first gets position 0, and no one looks.
         """
-        builder, offset = self._builder, self._config.position_offset
-        count = builder.add("CumSum", exists, builder.constant(np.array(1, dtype=np.int64)))
-        position = builder.add("Max", builder.add("Sub", count, builder.integers(1)), builder.integers(0))
-        return builder.add("Add", position, builder.integers(offset)) if offset else position
+        builder = self._builder
+        count = builder.add("CumSum", self._tokens.exists, builder.integers(1))
+        return builder.add("Max", builder.add("Sub", count, builder.integers(1)), builder.integers(0))
 
-    def _attention(self, index: int, asking: str, normed: str, keys: str) -> str | None:
-        """What ``asking`` [B, Q, D] finds in ``normed`` [B, T, D], without the output bias: [B, Q, D].
-
-        ``None`` where no head is left.
-        """
-        shape, name = self._config.layers[index], f"encoder.layers.{index}.attention"
-        if not shape.num_attention_heads:
-            return None
-        return self._builder.product(
-            f"{name}.output", self._parts.attention(shape, name, asking, normed, keys)
-        )
-
-    def _rest_of_layer(self, index: int, x: str, mixed: str | None) -> tuple[str, str]:
-        """From x [B, Q, D], to which the residuals add, and the product of attention to the end of a layer.
-
-        Returns what the next residual adds to and what the next sublayer reads, post-norm the same.
-        """
-        builder, name = self._builder, f"encoder.layers.{index}"
-        after_attention, after_feed_forward = self._norms(index)
-        x, normed = self._parts.join(x, mixed, f"{name}.attention.output", after_attention)
+    def _layer(self, index: int, stream: GraphStream, *, first_only: bool = False) -> GraphStream:
+        """The stream after layer ``index``; with ``first_only`` that of each row's first token, T = 1."""
+        builder, config = self._builder, self._config
+        name, shape = f"encoder.layers.{index}", config.layers[index]
+        normed = asking = self._read(stream, index)
+        if first_only:
+            asking = builder.take(normed, self._tokens.first)  # [B, 1, D]
+            is_sum = normed == stream.growing
+            stream = GraphStream(asking) if is_sum else self._streams.take(stream, self._tokens.first)
         product = None
-        if self._config.layers[index].intermediate_size:
-            inner = builder.product(f"{name}.feed_forward.intermediate", normed)
-            bias = builder.parameter(f"{name}.feed_forward.intermediate.bias")
-            product = builder.product(f"{name}.feed_forward.output", self._parts.activate(inner or "", bias))
-        return self._parts.join(x, product, f"{name}.feed_forward.output", after_feed_forward)
+        if shape.num_attention_heads:
+            keys, turns = self._sight(shape, first_only)
+            mixed = self._parts.attention(shape, f"{name}.attention", asking, normed, keys, turns)
+            product = builder.product(f"{name}.attention.output", mixed)
+        stream = self._write(stream, 2 * index, f"{name}.attention", product)
+        product = None
+        if shape.intermediate_size:
+            found = self._feed_forward(f"{name}.feed_forward", self._read(stream, index, feed_forward=True))
+            product = builder.product(f"{name}.feed_forward.output", found)
+        return self._write(stream, 2 * index + 1, f"{name}.feed_forward", product)
 
-    def _norms(self, index: int) -> tuple[str, str]:
-        """The norms that follow the attention and the feed-forward of layer ``index``."""
-        name = f"encoder.layers.{index}"
-        if self._config.norm == "post":
-            return f"{name}.attention_norm", f"{name}.feed_forward_norm"
-        is_last = index == self._config.num_hidden_layers - 1
-        after = "encoder.final_norm" if is_last else f"encoder.layers.{index + 1}.attention_norm"
-        return f"{name}.feed_forward_norm", after
+    def _feed_forward(self, name: str, x: str) -> str:
+        """What the neurons find in x [B, Q, D]: [B, Q, F]."""
+        builder = self._builder
+        if not self._config.gated:
+            inner = f"{name}.intermediate"
+            return self._parts.activate(builder.product(inner, x) or "", builder.bias(inner))
+        inner, gate = builder.separate(f"{name}.intermediate", [f"{name}.inner", f"{name}.gate"])
+        activated = self._parts.activate(builder.product(inner, x) or "", builder.bias(inner))
+        return builder.add("Mul", activated, builder.linear(gate, x))
+
+    def _read(
+        self, stream: GraphStream, depth: int, *, feed_forward: bool = False, final: bool = False
+    ) -> str:
+        """What a sublayer of layer ``depth`` gets, or with ``final`` what comes out at the end: [B, Q, D]."""
+        config, name = self._config, f"encoder.layers.{depth}"
+        kind = "feed_forward" if feed_forward else "attention"
+        residual, norm = f"{name}.{kind}_residual", f"{name}.{kind}_norm"
+        if final:
+            residual, norm = "encoder.final_residual", "encoder.final_norm"
+        x = self._streams.read(stream, residual)
+        if config.norm == "post":
+            return x
+        return self._builder.layer_norm(norm, x, norm_eps(config, 2 * depth + feed_forward))
+
+    def _write(self, stream: GraphStream, sublayer: int, module: str, product: str | None) -> GraphStream:
+        """The stream with what a sublayer's output projection made of the product."""
+        stream = self._streams.write(stream, sublayer, product, self._builder.bias(f"{module}.output"))
+        if self._config.norm == "pre":
+            return stream
+        normed = self._builder.layer_norm(f"{module}_norm", stream.growing or "", self._config.layer_norm_eps)
+        return GraphStream(normed)
+
+    def _sight(self, shape: LayerShape, first_only: bool) -> tuple[str, Turns | None]:
+        """What the tokens of a layer see, and how they turn; the same in all layers that are alike."""
+        turns = None
+        if self._config.position_embedding == "rotary":
+            turn = (shape.head_size, shape.rope_theta)
+            if turn not in self._turns:
+                self._turns[turn] = self._parts.turns(self._position, *turn)
+            turns = self._turns[turn]
+        key = (shape.window, first_only and shape.window is not None)
+        if key not in self._keys:
+            near = None if shape.window is None else self._near(shape.window, first_only)
+            self._keys[key] = self._parts.keys(self._tokens.mask, near)
+        return self._keys[key], turns
+
+    def _near(self, window: int, first_only: bool) -> str:
+        """Which tokens are at most ``window`` from each that asks, bool [B, Q, T]."""
+        builder = self._builder
+        keys = builder.add("Unsqueeze", self._position, builder.integers(1))  # [B, 1, T]
+        if first_only:
+            return builder.add("LessOrEqual", keys, builder.integers(window))
+        apart = builder.add("Sub", builder.add("Unsqueeze", self._position, builder.integers(2)), keys)
+        return builder.add("LessOrEqual", builder.add("Abs", apart), builder.integers(window))

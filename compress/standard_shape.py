@@ -15,10 +15,8 @@ from encoder.model import Classifier
 
 def why_not_standard(config: EncoderConfig) -> str | None:
     """Why this shape has no standard form, even with zeros for what was removed; ``None`` if it has."""
-    if config.family not in huggingface.FAMILIES:
-        return f"its family {config.family!r} is enc's own"
-    if config.norm != "post":
-        return f"its layers normalise before and not after, which no {config.family} model does"
+    if why := huggingface.why_not_in_family(_with_table(config)):
+        return why
     size, *others = sorted({shape.head_size for shape in config.layers})
     if others or config.hidden_size % size:
         found = ", ".join(map(str, (size, *others)))
@@ -37,15 +35,19 @@ def standard_config(config: EncoderConfig) -> EncoderConfig:
     """
     if why := why_not_standard(config):
         raise ExportError(f"the model has no standard form: {why}; write it as ONNX (--format onnx)")
-    head_size = config.layers[0].head_size
-    shape = LayerShape(
-        heads=tuple(range(config.hidden_size // head_size)),
-        head_size=head_size,
-        intermediate_size=max(1, *(layer.intermediate_size for layer in config.layers)),
-    )
-    # A sinusoidal table is saved with the other weights, and used like one that was learned.
-    layers = (shape,) * config.num_hidden_layers
-    return config.model_copy(update={"layers": layers, "position_embedding": "learned"})
+    sizes = {
+        "heads": tuple(range(config.hidden_size // config.layers[0].head_size)),
+        "intermediate_size": max(1, *(layer.intermediate_size for layer in config.layers)),
+    }
+    layers = tuple(layer.model_copy(update=sizes) for layer in config.layers)
+    return _with_table(config).model_copy(update={"layers": layers})
+
+
+def _with_table(config: EncoderConfig) -> EncoderConfig:
+    """A sinusoidal table is saved with the other weights, and used like one that was learned."""
+    if config.position_embedding != "sinusoidal":
+        return config
+    return config.model_copy(update={"position_embedding": "learned"})
 
 
 def with_zeros(model: Classifier) -> Classifier:

@@ -4,12 +4,14 @@ Head h of a layer enters the output projection of attention by the columns h·K 
 the feed-forward block by column f. What is said of one kind in terms of columns holds for the other.
 """
 
-from typing import Any, Literal
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, Literal
 
 from encoder.config import EncoderConfig, LayerShape
-from encoder.linear import Linear
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from encoder.linear import Linear
 
 Unit = Literal["heads", "neurons"]
 
@@ -29,7 +31,7 @@ def unit_counts(config: EncoderConfig, unit: Unit) -> list[int]:
     return [count_units(shape, unit) for shape in config.layers]
 
 
-def output_projection(layer: nn.Module, unit: Unit) -> Linear:
+def output_projection(layer: "nn.Module", unit: Unit) -> "Linear":
     """The linear layer that adds up what the units of a layer found."""
     sublayer: Any = layer.attention if unit == "heads" else layer.feed_forward
     output: Linear = sublayer.output

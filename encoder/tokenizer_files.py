@@ -51,6 +51,7 @@ STALE_KEYS = {
     "local_files_only", "max_length", "name_or_path", "never_split", "pad_to_multiple_of",
     "special_tokens_map_file", "stride", "tokenizer_file", "truncation_strategy", "vocab_file",
 }  # fmt: skip
+FAMILIES_WITHOUT_TYPES = ("distilbert", "modernbert")
 # Transformers writes 1e30 for "no limit".
 LARGEST_SANE_LENGTH = 1_000_000
 
@@ -111,7 +112,7 @@ def read_tokenizer_folder(folder: Path) -> TokenizerFolder:
     _check_unknown_words(backend, folder)
 
     inputs = config.get("model_input_names")
-    if model_config.get("type_vocab_size") in (0, 1) or family == "distilbert":
+    if _number_of_types(model_config) in (0, 1):
         # A model without a second segment, whatever its tokenizer says: klue/roberta uses BERT's.
         uses_token_types = False
     elif inputs is None:
@@ -133,6 +134,15 @@ def read_tokenizer_folder(folder: Path) -> TokenizerFolder:
         family=family,
         notes=tuple(notes),
     )
+
+
+def _number_of_types(model_config: dict[str, Any]) -> int | None:
+    """How many segments the model of a config.json tells apart, as far as it says so."""
+    if model_config.get("model_type") in FAMILIES_WITHOUT_TYPES:
+        return 0
+    own = (model_config.get("enc") or {}).get("encoder") or {}
+    number: int | None = model_config.get("type_vocab_size", own.get("type_vocab_size"))
+    return number
 
 
 def _read_json(path: Path) -> dict[str, Any]:

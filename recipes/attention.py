@@ -1,7 +1,7 @@
 """Where each head looks in a text, and what the answer owes to it: an `AttentionConfig` in, a `Seen` out."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from encoder.rows import TokenizedRows
 from encoder.task import Task
 from recipes.account import describe_run
 from recipes.attention_config import AttentionConfig
+from recipes.attention_residual import ResidualResult, check_residual, look_at_residual
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent
 from recipes.part import Part
@@ -22,7 +23,7 @@ from recipes.result import Run, describe_parent, read_result
 from recipes.scoring import choose_device
 
 if TYPE_CHECKING:
-    from encoder.model import Classifier
+    from encoder.model import Classifier, Encoder
 
 # More weights than this are more than a page should hold: 64 MB of it.
 MOST_WEIGHTS = 24_000_000
@@ -62,7 +63,10 @@ class Answer(Part):
 
 
 class AttentionResult(Run):
-    """One run of `enc attention`. ``importance_from`` says what importance was found on."""
+    """One run of `enc attention`. ``importance_from`` says what importance was found on.
+
+    Either heads were looked at, or ``residual``: what sublayers take of each other.
+    """
 
     encoder: EncoderResult
     text: str
@@ -71,6 +75,7 @@ class AttentionResult(Run):
     answer: Answer | None
     importance_from: str | None
     heads: tuple[HeadResult, ...]
+    residual: ResidualResult | None = None
 
 
 @dataclass(frozen=True)
@@ -93,44 +98,33 @@ def attention(config: AttentionConfig, observer: Observer | None = None) -> Seen
         OutputFolder(config.page, overwrite=config.overwrite).check_file()
     recorder.stage(f"Looking at {config.model}")
     found = find_encoder(config.model, config.max_length)
-    numbers = [layer.heads for layer in found.config.layers]
     _check_head(config, found)
     _check_pair(config, found.task)
+    if config.residual:
+        check_residual(found.config, config.model)
     device = choose_device(config.device, config.threads)
     tokens, row = _tokenize(config, found, recorder)
     rows = None if config.data is None else _read_rows(config, found, recorder)
 
-    from compress.attention_view import describe_gaze, find_weights, head_effects
     from encoder.checkpoint import load_classifier, load_encoder
 
     recorder.stage("Looking at the text")
-    model, answer, effects = None, None, None
+    model, answer = None, None
     if found.task is None:
         encoder = load_encoder(found.folder).to(device)
     else:
         model = load_classifier(found.folder).to(device)
         encoder = model.encoder
         answer = _answer(model, row, device)
-        effects = head_effects(model, row, answer.output)
-    weights = find_weights(encoder, row)
-    importance, source = _find_importance(config, found, model, rows, device, recorder)
-    special = [token.sequence is None for token in tokens]
-    heads: dict[tuple[int, int], HeadResult] = {}
-    for layer, (names, there) in enumerate(zip(numbers, weights, strict=True)):
-        gaze = describe_gaze(there, special)
-        for place, head in enumerate(names):
-            heads[layer, head] = HeadResult(
-                layer=layer,
-                head=head,
-                entropy_bits=float(gaze.entropy_bits[place]),
-                distance_tokens=float(gaze.distance_tokens[place]),
-                special_share=float(gaze.special_share[place]),
-                effect=None if effects is None else float(effects[layer][place]),
-                importance=importance.get((layer, head)),
-            )
-    for layer, head in _all_heads(found.config):
-        gone = HeadResult(layer=layer, head=head, is_gone=True, importance=importance.get((layer, head)))
-        heads.setdefault((layer, head), gone)
+    weights: dict[tuple[int, int], NDArray[np.float32]] = {}
+    heads: tuple[HeadResult, ...] = ()
+    residual, source = None, None
+    if config.residual:
+        residual = look_at_residual(encoder, model, row, None if answer is None else answer.output)
+    else:
+        importance, source = _find_importance(config, found, model, rows, device, recorder)
+        special = [token.sequence is None for token in tokens]
+        heads, weights = _look_at_heads(found.config, encoder, model, row, answer, special, importance)
     result = AttentionResult(
         **describe_run(
             "attention",
@@ -147,14 +141,43 @@ def attention(config: AttentionConfig, observer: Observer | None = None) -> Seen
         tokens=tuple(tokens),
         answer=answer,
         importance_from=source,
-        heads=tuple(heads[key] for key in sorted(heads)),
+        heads=heads,
+        residual=residual,
     )
-    maps = {
-        (layer, head): there[place]
-        for layer, (names, there) in enumerate(zip(numbers, weights, strict=True))
-        for place, head in enumerate(names)
-    }
-    return Seen(result, maps)
+    return Seen(result, weights)
+
+
+def _look_at_heads(
+    config: EncoderConfig,
+    encoder: "Encoder",
+    model: "Classifier | None",
+    row: TokenizedRows,
+    answer: Answer | None,
+    is_special: Sequence[bool],
+    importance: Mapping[tuple[int, int], float],
+) -> tuple[tuple[HeadResult, ...], dict[tuple[int, int], NDArray[np.float32]]]:
+    """What is known of each head, those that are gone too, and the weights of each that is there."""
+    from compress.attention_view import describe_gaze, find_weights, head_effects
+
+    effects = None if model is None or answer is None else head_effects(model, row, answer.output)
+    heads, maps = {}, {}
+    for layer, (shape, there) in enumerate(zip(config.layers, find_weights(encoder, row), strict=True)):
+        gaze = describe_gaze(there, is_special)
+        for place, head in enumerate(shape.heads):
+            maps[layer, head] = there[place]
+            heads[layer, head] = HeadResult(
+                layer=layer,
+                head=head,
+                entropy_bits=float(gaze.entropy_bits[place]),
+                distance_tokens=float(gaze.distance_tokens[place]),
+                special_share=float(gaze.special_share[place]),
+                effect=None if effects is None else float(effects[layer][place]),
+                importance=importance.get((layer, head)),
+            )
+    for layer, head in _all_heads(config):
+        gone = HeadResult(layer=layer, head=head, is_gone=True, importance=importance.get((layer, head)))
+        heads.setdefault((layer, head), gone)
+    return tuple(heads[key] for key in sorted(heads)), maps
 
 
 def _all_heads(config: EncoderConfig) -> list[tuple[int, int]]:
@@ -191,7 +214,7 @@ def _tokenize(
     if stats.rows_cut:
         observer.note(f"Cut at {found.max_length} tokens; {stats.tokens_lost:,} are left out.")
     number = len(row.input_ids) ** 2 * sum(shape.num_attention_heads for shape in found.config.layers)
-    if number > MOST_WEIGHTS:
+    if number > MOST_WEIGHTS and not config.residual:
         heads = sum(shape.num_attention_heads for shape in found.config.layers)
         longest = int((MOST_WEIGHTS / heads) ** 0.5)
         raise ConfigError(

@@ -34,7 +34,8 @@ class AttentionConfig(Options):
     )
     output: Path | None = Field(
         default=None,
-        description="The page to make, .html; otherwise attention.html, or none where a head is named.",
+        description="The page to make, .html; otherwise attention.html (residual.html), or none "
+        "where a head is named.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "FILE"},
     )
     layer: int | None = Field(
@@ -47,6 +48,12 @@ class AttentionConfig(Options):
         default=None,
         ge=0,
         description="The head to show, by its number in the unpruned model.",
+        json_schema_extra=MODEL_AND_DATA,
+    )
+    residual: bool = Field(
+        default=False,
+        description="Show what each sublayer takes of those before it, instead of heads: of a model with "
+        "attention residuals.",
         json_schema_extra=MODEL_AND_DATA,
     )
     data: str | None = Field(
@@ -80,7 +87,7 @@ class AttentionConfig(Options):
     def page(self) -> Path | None:
         """The page to make, if any."""
         if self.output is None and self.layer is None:
-            return Path("attention.html")
+            return Path("residual.html" if self.residual else "attention.html")
         return self.output
 
     def problems(self) -> list[str]:
@@ -91,6 +98,13 @@ class AttentionConfig(Options):
             problems.append(f"`{given}` is given without `{missing}`; a head is named by both")
         if self.output is not None and self.output.suffix.lower() not in (".html", ".htm"):
             problems.append(f"`output` is {str(self.output)!r}; expected a name in .html")
+        if self.residual:
+            of_heads = {"layer": self.layer, "head": self.head, "data": self.data}
+            problems += [
+                f"`{name}` is about heads, and `residual` about sublayers"
+                for name, value in of_heads.items()
+                if value is not None
+            ]
         if self.data is None and "rows" in self.model_fields_set:
             problems.append("`rows` has no say without `data`")
         problems += column_problems(self.text_column, self.text_pair_column, table=self.data)

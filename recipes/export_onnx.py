@@ -32,14 +32,18 @@ def make_graph(options: ExportConfig, inputs: ExportInputs, observer: Observer) 
     Raises:
         ExportError: it does not hold the fused operators that it should.
     """
-    from compress.fused_graph import expected_counts, fused_counts
+    from compress.fused_graph import expected_counts, fused_counts, why_not_fused
     from compress.half_precision import to_fp16
-    from compress.onnx_graph import build_graph
+    from compress.onnx_graph import build_graph, possible_form
 
-    observer.stage(f"Writing the {options.graph} graph")
-    proto = build_graph(inputs.model, form=options.graph, opset=options.opset)
+    form = possible_form(inputs.model.config, options.graph)
+    if form != options.graph:
+        why = why_not_fused(inputs.model.config)
+        observer.note(f"The graph is portable, not fused as asked for: {why}.")
+    observer.stage(f"Writing the {form} graph")
+    proto = build_graph(inputs.model, form=form, opset=options.opset)
     counts = fused_counts(proto)
-    expected = expected_counts(inputs.model.config) if options.graph == "fused" else {}
+    expected = expected_counts(inputs.model.config) if form == "fused" else {}
     if counts != expected:
         raise ExportError(f"the graph holds {_listed(counts)}; expected {_listed(expected)}")
     if options.precision == "fp16":
@@ -49,12 +53,12 @@ def make_graph(options: ExportConfig, inputs: ExportInputs, observer: Observer) 
 
 def write_graph_folder(options: ExportConfig, inputs: ExportInputs, proto: Any, folder: Path) -> Export:
     """Write ``proto``, an ``onnx.ModelProto``, with all it needs; returns what config.json says of it."""
-    from compress.onnx_graph import OPSET, graph_inputs
+    from compress.onnx_graph import OPSET, graph_inputs, possible_form
     from compress.quantization import int8_is_exact
 
     task, tokenizer = inputs.model.task, inputs.tokenizer
     export = Export(
-        form=options.graph,
+        form=possible_form(inputs.model.config, options.graph),
         precision=options.precision,
         opset=options.opset or OPSET,
         inputs=graph_inputs(inputs.model.config),

@@ -20,6 +20,22 @@ class NoTokenizer:
         (folder / "tokenizer.json").write_text("{}")
 
 
+_LAYER = LayerShape(heads=(0, 1, 2, 3), head_size=4, intermediate_size=32, rope_theta=500.0)
+_LOCAL = _LAYER.model_copy(update={"window": 2, "rope_theta": 50.0})
+# All that ModernBERT has and BERT has not.
+MODERN: dict[str, Any] = {
+    "norm": "pre",
+    "position_embedding": "rotary",
+    "gated": True,
+    "type_vocab_size": 0,
+    "attention_bias": False,
+    "feed_forward_bias": False,
+    "norm_bias": False,
+    "layers": (_LAYER.model_copy(update={"attention_norm": False}), _LOCAL, _LOCAL, _LAYER),
+    "classifier": ClassifierConfig(activation="gelu", bias=False, norm=True),
+}
+
+
 def make_config(**changes: Any) -> EncoderConfig:
     shape = LayerShape(heads=(0, 1, 2, 3), head_size=4, intermediate_size=32)
     fields: dict[str, Any] = {

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from compress import onnx_graph
 from compress.fused_graph import expected_counts, fused_counts
-from compress.onnx_graph import GraphForm, build_graph, graph_inputs, save_graph
+from compress.onnx_graph import GraphForm, build_graph, graph_inputs, possible_form, save_graph
 from encoder.batches import Batch
 from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.errors import ExportError
 from encoder.model import Classifier
+from tests.compress.conftest import MODERN
 
 PRUNED = (
     LayerShape(heads=(0, 2, 3), head_size=4, intermediate_size=24),
@@ -33,6 +34,29 @@ CHANGES = {
     "silu, classifier gelu": {"activation": "silu", "classifier": ClassifierConfig(activation="gelu")},
     "sinusoidal": {"position_embedding": "sinusoidal"},
 }
+
+
+VARIANTS = {
+    "modernbert": MODERN,
+    "modernbert, mean": MODERN | {
+        "classifier": ClassifierConfig(activation="silu", norm=True, pooling="mean")
+    },
+    "modernbert, pruned": MODERN | {"layers": tuple(
+        layer.model_copy(update={"heads": heads, "intermediate_size": neurons})
+        for layer, heads, neurons in zip(
+            MODERN["layers"], ((1, 3), (), (0, 1, 2), (2,)), (24, 3, 0, 5), strict=True
+        )
+    )},
+    "local, biased": {"layers": MODERN["layers"][1:], "activation": "silu", "gated": True},
+    "rotary, one type": {"position_embedding": "rotary", "type_vocab_size": 1},
+    "attention residuals": {"norm": "pre", "residual": "attention"},
+    "attention residuals, modernbert": MODERN | {"residual": "attention"},
+    "attention residuals, pruned": {"norm": "pre", "residual": "attention", "layers": PRUNED},
+    **{
+        f"blocks of {size}": MODERN | {"residual": "block_attention", "residual_block_size": size}
+        for size in (1, 3, 4, 8)
+    },
+}  # fmt: skip
 
 
 @pytest.fixture(params=["portable", "fused"])
@@ -73,6 +97,33 @@ def test_the_graph_computes_torchs_logits(
     assert np.ptp(expected) > 0.05
     assert np.abs(found - expected).max() < 1e-5
     assert tuple(node.name for node in session.get_inputs()) == graph_inputs(model.config)
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS.keys())
+def test_the_portable_graph_computes_the_logits_of_every_variant(
+    config_with: Callable[..., EncoderConfig],
+    classifier: Callable[..., Classifier],
+    changes: dict[str, object],
+) -> None:
+    model = classifier(config_with(**changes))
+    onnx.checker.check_model(build_graph(model), full_check=True)
+    mask = (np.arange(11) < np.array([[11], [4], [1], [0]])).astype(np.int64)
+    mask[1] = [0, 0, 1, 0, 1, 1, 0, 1, 1, 1, 0]
+    found, expected, _ = run_both(model, mask, "portable")
+    assert np.ptp(expected) > 0.05
+    assert np.abs(found - expected).max() < 1e-5
+
+
+def test_what_onnx_runtimes_operators_cannot_do_is_said_and_written_portable(
+    config_with: Callable[..., EncoderConfig], classifier: Callable[..., Classifier]
+) -> None:
+    reasons = {"modernbert": "rotary", "local, biased": "local attention", "blocks of 3": "rotary"}
+    for name, reason in reasons.items():
+        model = classifier(config_with(**VARIANTS[name]))
+        assert possible_form(model.config, "fused") == "portable"
+        with pytest.raises(ExportError, match=f"no fused graph: .* do not know {reason}"):
+            build_graph(model, form="fused")
+    assert possible_form(config_with(), "fused") == "fused"
 
 
 @pytest.mark.parametrize(("batch", "sequence"), [(1, 1), (3, 7), (8, 512)])

@@ -21,9 +21,11 @@ def config_of(raw: dict[str, object]):
     return huggingface.config_from_json(raw, "config.json")
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta", "camembert", "distilbert", "electra"])
+@pytest.mark.parametrize("family", huggingface.FAMILIES)
 def test_config_json_survives_reading_and_writing(family: str) -> None:
     raw = BERT | {"model_type": family, "embedding_size": 8, "pad_token_id": 1, "hidden_act": "gelu_new"}
+    if family == "modernbert":
+        raw |= {"hidden_activation": "gelu_new", "local_attention": 10, "local_rope_theta": 3.0}
     if family == "distilbert":
         raw |= {"dim": 12, "n_heads": 3, "n_layers": 2, "hidden_dim": 20, "activation": "relu"}
     config = config_of(raw)
@@ -45,6 +47,40 @@ def test_roberta_counts_positions_from_its_pad_id() -> None:
     for pad, expected in ((None, 512), (1, 512), (3, 510), (0, 513)):
         raw = BERT | {"model_type": "roberta"} | ({} if pad is None else {"pad_token_id": pad})
         assert config_of(raw).max_tokens == expected
+
+
+def test_modernbert_is_read_in_both_its_spellings() -> None:
+    raw = BERT | {"model_type": "modernbert", "num_hidden_layers": 5, "local_attention": 8}
+    old = config_of(
+        raw | {"global_attn_every_n_layers": 2, "global_rope_theta": 900.0, "local_rope_theta": 30.0}
+    )
+    new = config_of(raw | {
+        "layer_types": ["full_attention", "sliding_attention"] * 2 + ["full_attention"],
+        "rope_parameters": {
+            "full_attention": {"rope_theta": 900.0}, "sliding_attention": {"rope_theta": 30.0}
+        },
+    })  # fmt: skip
+    assert old == new
+    assert [layer.window for layer in old.layers] == [None, 4, None, 4, None]
+    assert [layer.rope_theta for layer in old.layers] == [900.0, 30.0, 900.0, 30.0, 900.0]
+    shared = config_of(raw | {"global_rope_theta": 900.0, "local_rope_theta": None})
+    assert {layer.rope_theta for layer in shared.layers} == {900.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layer_types": ["full_attention", "sliding"]}, "layer type 'sliding' is not supported"),
+        ({"layer_types": ["full_attention"]}, "1 layer_types of 2 layers"),
+        ({"rope_scaling": {"rope_type": "yarn"}}, "rotary positions of the type 'yarn'"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "linear"}}}, "of the type 'linear'"),
+        ({"classifier_activation": "mish"}, "classifier_activation 'mish' is not supported"),
+        ({"hidden_activation": "mish"}, "activation 'mish' is not supported"),
+    ],
+)
+def test_what_of_modernbert_is_not_known_is_refused(change, message) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        config_of(BERT | {"model_type": "modernbert"} | change)
 
 
 @pytest.mark.parametrize(
