@@ -1,4 +1,7 @@
-"""What the heads of a classifier do with one text: where each looks, and what the answer owes to it."""
+"""What happens to one text inside a classifier, and what the answer owes to it.
+
+Where each head looks; and, with attention residuals, what each sublayer takes of those before it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from compress.gates import gated
+from compress.gates import gated, without_source
 from compress.units import unit_counts
 from encoder.batches import BATCH_TOKENS, Batch
 from encoder.model import Classifier, Encoder
@@ -78,3 +81,35 @@ def head_effects(model: Classifier, row: TokenizedRows, output: int) -> list[NDA
             for (layer, head), logit in zip(silent, logits, strict=True):
                 effects[layer][head] = whole - logit
     return effects
+
+
+def find_mixes(encoder: Encoder, row: TokenizedRows) -> list[NDArray[np.float64]]:
+    """What each sublayer takes of each source of the only row of ``row``: 2·L+1 of [sources], the end last.
+
+    Means over the tokens that read; at the end that is the first one where a classifier looks at no other.
+    """
+    device = next(encoder.parameters()).device
+    with torch.inference_mode():
+        batch = Batch.from_rows(row).to(device)
+        found = encoder.eval()(batch, output_residual_weights=True).residual_weights
+    mixes = [weights.double().mean(0).cpu().numpy() for weights in found]
+    if encoder.config.reads_first_token_only and len(row.input_ids):
+        mixes[-1] = found[-1][0].double().cpu().numpy()
+    return mixes
+
+
+def source_effects(model: Classifier, row: TokenizedRows, output: int) -> NDArray[np.float64]:
+    """What each source adds to logit number ``output`` of the only row of ``row``: float64 [sources].
+
+    That is the logit less what it is when nobody reads this source, the others being weighed anew.
+    """
+    config, device = model.config, next(model.parameters()).device
+    batch = Batch.from_rows(row).to(device)
+    model.eval()
+    with torch.inference_mode():
+        whole = float(model(batch)[0, output])
+        effects = []
+        for number in range(config.num_sources(2 * config.num_hidden_layers)):
+            with without_source(model, number):
+                effects.append(whole - float(model(batch)[0, output]))
+    return np.array(effects)

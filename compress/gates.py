@@ -15,6 +15,7 @@ from compress.removal import Kept
 from compress.units import Unit, output_projection, unit_counts, unit_width
 from encoder.model import Classifier
 from encoder.packing import Packing
+from encoder.residual import Residual, Stream
 
 
 @contextmanager
@@ -66,3 +67,26 @@ def passed_over(model: Classifier, kept: Sequence[int]) -> Iterator[None]:
         yield
     finally:
         model.encoder.layers = whole
+
+
+@contextmanager
+def without_source(model: Classifier, number: int) -> Iterator[None]:
+    """No sublayer, nor the end, reads source ``number`` of a model with attention residuals.
+
+    The weights of the others sum to 1 again. Who has no other source keeps it: the first sublayer, the
+    embeddings.
+    """
+    readers = [module for module in model.modules() if isinstance(module, Residual)]
+
+    def leave_out(module: object, arguments: tuple[Stream]) -> tuple[Stream]:
+        sources = arguments[0].sources
+        if len(sources) == 1 or number >= len(sources):
+            return arguments
+        return (Stream((*sources[:number], *sources[number + 1 :])),)
+
+    hooks = [reader.register_forward_pre_hook(leave_out) for reader in readers]
+    try:
+        yield
+    finally:
+        for handle in hooks:
+            handle.remove()

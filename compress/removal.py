@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from compress.units import Unit, unit_counts
+from compress.units import Unit, unit_counts, why_layers_stay
 from encoder.config import EncoderConfig, LayerShape
 from encoder.errors import CompressionError
 from encoder.model import Classifier
@@ -85,16 +85,6 @@ def keep_layers(model: Classifier, kept: Sequence[int]) -> Classifier:
         if number in places:
             state[f"{prefix}{places[number]}.{rest}"] = tensor
     return _build(model, tuple(model.config.layers[layer] for layer in layers), state)
-
-
-def why_layers_stay(config: EncoderConfig) -> str | None:
-    """Why no layer can be taken out of such an encoder; ``None`` if it can."""
-    if config.residual_block_size in (None, 1):
-        return None
-    return (
-        f"its sublayers are summed in blocks of {config.residual_block_size}, which later ones weigh as a "
-        "whole: without a layer all blocks above it would be other ones"
-    )
 
 
 def _cut_heads(

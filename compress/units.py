@@ -36,3 +36,13 @@ def output_projection(layer: "nn.Module", unit: Unit) -> "Linear":
     sublayer: Any = layer.attention if unit == "heads" else layer.feed_forward
     output: Linear = sublayer.output
     return output
+
+
+def why_layers_stay(config: EncoderConfig) -> str | None:
+    """Why no layer can be taken out of such an encoder; ``None`` if it can."""
+    if config.residual_block_size in (None, 1):
+        return None
+    return (
+        f"its sublayers are summed in blocks of {config.residual_block_size}, which later ones weigh as a "
+        "whole: without a layer all blocks above it would be other ones"
+    )

@@ -37,9 +37,9 @@ def reshape(step: Step, before: Shape) -> Shape:
 
 
 def _finetuned(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
-    from recipes.finetune import check_frozen
+    from recipes.finetune import check_shape
 
-    check_frozen(options, config)
+    check_shape(options, config)
     return config, "exact"
 
 

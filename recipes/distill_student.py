@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compress.units import why_layers_stay
 from encoder.config import EncoderConfig
 from encoder.errors import CompressionError, ConfigError
 from encoder.labels import list_labels
@@ -69,6 +70,8 @@ def check_layers(options: DistillConfig, teacher: EncoderConfig) -> None:
         return
     count, named = teacher.num_hidden_layers, options.named_layers
     problems = []
+    if not options.thinner and (why := why_layers_stay(teacher)):
+        problems.append(f"{options.model}: a student cannot be made of some of its layers: {why}")
     if missing := [str(layer) for layer in named or () if layer >= count]:
         problems.append(
             f"--init-layers {','.join(missing)}: {options.model} has {count} layers, counted from 0"

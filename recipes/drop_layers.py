@@ -1,5 +1,6 @@
 """Remove whole layers: a `DropLayersConfig` in, a model folder and its `Result` out."""
 
+from compress.units import why_layers_stay
 from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
 from recipes.drop_layers_config import DropLayersConfig
@@ -32,6 +33,8 @@ def want_layers(config: DropLayersConfig, shape: EncoderConfig) -> Wanted:
     Raises:
         ConfigError: layers that it does not have, or none left.
     """
+    if why := why_layers_stay(shape):
+        raise ConfigError(f"{config.model}: no layer can be removed: {why}")
     count = shape.num_hidden_layers
     named = config.keep or config.drop or ()
     if missing := [str(layer) for layer in named if layer >= count]:

@@ -5,10 +5,12 @@ ends the run before anything is computed. The folder appears under its name only
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encoder.config import EncoderConfig
+from encoder.conversion import config_with_residual, with_residual
 from encoder.errors import ConfigError
 from encoder.files import write_atomic
 from recipes.finetune_config import FinetuneConfig
@@ -45,15 +47,16 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     started = time.perf_counter()
     recorder = Recorder(observer or Silent())
     folder, finished = look_first(
-        "finetune", config, recorder, check_shape=lambda shape: check_frozen(config, shape)
+        "finetune", config, recorder, check_shape=lambda shape: check_shape(config, shape)
     )
     if finished is not None:
         return finished
     start = look_at_start(config, recorder)
+    start = replace(start, config=_converted(config, start.config))
     inputs = read_training_data(config, start, recorder)
     from encoder.frozen_prefix import frozen_depth  # torch: not before all of that is found right
 
-    model = load_start(inputs, config.seed, recorder)
+    model = _load(config, inputs, recorder)
     frozen = _freeze(config, model, recorder)
     splits = tokenize_all(inputs, recorder)
     depth = frozen_depth(model) if config.cache_frozen else 0
@@ -74,13 +77,39 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     return result
 
 
-def check_frozen(config: FinetuneConfig, shape: EncoderConfig) -> None:
-    """Refuse before the data is read what ``freeze_`` would refuse after."""
+def _converted(config: FinetuneConfig, shape: EncoderConfig) -> EncoderConfig:
+    """The shape that is trained.
+
+    Raises:
+        ConfigError: it cannot be made of that of the model.
+    """
+    if config.residual is None:
+        return shape
+    return config_with_residual(shape, config.residual, config.residual_block_size, config.model)
+
+
+def _load(config: FinetuneConfig, inputs: TrainingInputs, observer: Observer) -> "Classifier":
+    model = load_start(inputs, config.seed, observer)
+    if config.residual is None:
+        return model
+    observer.note(
+        "Sublayers weigh what those before them made, instead of adding it up; all weights start equal, "
+        "where the model is the function that it was."
+    )
+    return with_residual(model, inputs.start.config)
+
+
+def check_shape(config: FinetuneConfig, shape: EncoderConfig) -> None:
+    """Refuse before the data is read what ``freeze_`` would refuse after, and what cannot be converted."""
     problems = [
         f"{option} {count}: {config.model} has {shape.num_hidden_layers} layers"
         for option, count in (("--freeze-layers", config.freeze_layers), ("--train-last", config.train_last))
         if count is not None and count > shape.num_hidden_layers
     ]
+    try:
+        _converted(config, shape)
+    except ConfigError as error:
+        problems.append(str(error))
     if problems:
         raise ConfigError.from_problems(problems)
 
