@@ -1,4 +1,4 @@
-"""A pre-norm encoder turned into one with attention residuals: another residual, the same function at first."""
+"""A pre-norm encoder turned into one with attention residuals, which starts as the same function."""
 
 from typing import TYPE_CHECKING
 

@@ -39,8 +39,7 @@ def reshape(step: Step, before: Shape) -> Shape:
 def _finetuned(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
     from recipes.finetune import check_shape
 
-    check_shape(options, config)
-    return config, "exact"
+    return check_shape(options, config), "exact"
 
 
 def _swept(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:

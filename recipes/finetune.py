@@ -52,7 +52,7 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     if finished is not None:
         return finished
     start = look_at_start(config, recorder)
-    start = replace(start, config=_converted(config, start.config))
+    start = replace(start, config=check_shape(config, start.config))
     inputs = read_training_data(config, start, recorder)
     from encoder.frozen_prefix import frozen_depth  # torch: not before all of that is found right
 
@@ -77,17 +77,6 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     return result
 
 
-def _converted(config: FinetuneConfig, shape: EncoderConfig) -> EncoderConfig:
-    """The shape that is trained.
-
-    Raises:
-        ConfigError: it cannot be made of that of the model.
-    """
-    if config.residual is None:
-        return shape
-    return config_with_residual(shape, config.residual, config.residual_block_size, config.model)
-
-
 def _load(config: FinetuneConfig, inputs: TrainingInputs, observer: Observer) -> "Classifier":
     model = load_start(inputs, config.seed, observer)
     if config.residual is None:
@@ -99,19 +88,25 @@ def _load(config: FinetuneConfig, inputs: TrainingInputs, observer: Observer) ->
     return with_residual(model, inputs.start.config)
 
 
-def check_shape(config: FinetuneConfig, shape: EncoderConfig) -> None:
-    """Refuse before the data is read what ``freeze_`` would refuse after, and what cannot be converted."""
+def check_shape(config: FinetuneConfig, shape: EncoderConfig) -> EncoderConfig:
+    """The shape that is trained, of a model of this ``shape``.
+
+    Raises:
+        ConfigError: layers to freeze that are not there, or a residual that it cannot be converted to.
+    """
     problems = [
         f"{option} {count}: {config.model} has {shape.num_hidden_layers} layers"
         for option, count in (("--freeze-layers", config.freeze_layers), ("--train-last", config.train_last))
         if count is not None and count > shape.num_hidden_layers
     ]
-    try:
-        _converted(config, shape)
-    except ConfigError as error:
-        problems.append(str(error))
+    if config.residual is not None:
+        try:
+            shape = config_with_residual(shape, config.residual, config.residual_block_size, config.model)
+        except ConfigError as error:
+            problems.append(str(error))
     if problems:
         raise ConfigError.from_problems(problems)
+    return shape
 
 
 def _freeze(config: FinetuneConfig, model: "Classifier", observer: Observer) -> "Frozen":

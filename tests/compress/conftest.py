@@ -36,6 +36,19 @@ MODERN: dict[str, Any] = {
 }
 
 
+ATTENDING: dict[str, Any] = {"norm": "pre", "residual": "attention"}
+BLOCKS: dict[str, Any] = MODERN | {"residual": "block_attention", "residual_block_size": 3}
+# Kinds of encoder that what is said of one has to hold for.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "post": {},
+    "pre": {"norm": "pre"},
+    "modern": MODERN,
+    "modern, mean": MODERN | {"classifier": ClassifierConfig(pooling="mean")},
+    "attention residuals": ATTENDING,
+    "blocks": BLOCKS,
+}
+
+
 def make_config(**changes: Any) -> EncoderConfig:
     shape = LayerShape(heads=(0, 1, 2, 3), head_size=4, intermediate_size=32)
     fields: dict[str, Any] = {

@@ -6,9 +6,10 @@ import onnxruntime
 import pytest
 
 from compress.half_precision import to_fp16
-from compress.onnx_graph import GraphForm, build_graph
+from compress.onnx_graph import GraphForm, build_graph, graph_inputs
 from encoder.config import EncoderConfig
 from encoder.model import Classifier
+from tests.compress.conftest import VARIANTS
 
 MASKS = {
     "no padding": [[1] * 6, [1] * 6],
@@ -16,6 +17,25 @@ MASKS = {
     "left padding and holes": [[0, 0, 1, 0, 1, 1], [0, 1, 0, 1, 0, 1]],
     "a row that is all padding": [[1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0]],
 }
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS.keys())
+def test_fp16_of_every_variant_is_close(
+    config_with: Callable[..., EncoderConfig],
+    classifier: Callable[..., Classifier],
+    changes: dict[str, object],
+) -> None:
+    model = classifier(config_with(**changes))
+    graph = build_graph(model)
+    ids = np.random.default_rng(0).integers(0, 50, (2, 30))
+    mask = (np.arange(30) < [[30], [4]]).astype(np.int64)
+    feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": ids % 2}
+    feed = {name: feed[name] for name in graph_inputs(model.config)}
+    expected, found = (
+        onnxruntime.InferenceSession(one.SerializeToString()).run(None, feed)[0]
+        for one in (graph, to_fp16(graph))
+    )
+    assert np.abs(found - expected).max() < 0.05
 
 
 @pytest.mark.parametrize("form", ["portable", "fused"])

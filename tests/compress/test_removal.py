@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from compress.gates import silenced
+from compress.gates import passed_over, silenced
 from compress.removal import keep_heads, keep_layers, keep_units
 from compress.size import macs_per_token
 from compress.units import unit_counts
@@ -13,7 +13,7 @@ from encoder.checkpoint import load_classifier, save_classifier
 from encoder.config import LayerShape
 from encoder.errors import CompressionError
 from encoder.huggingface import is_standard
-from tests.compress.conftest import NoTokenizer
+from tests.compress.conftest import BLOCKS, MODERN, VARIANTS, NoTokenizer
 
 KEPT = {
     "some of each": [[0, 2], [1]],
@@ -28,11 +28,12 @@ def logits(model, rows):
         return model(Batch.from_rows(rows))
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS.keys())
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT.keys())
 @pytest.mark.parametrize("unit", ["heads", "neurons"])
-def test_removed_equals_masked(config_with, classifier, rows_of, unit, kept, norm):
-    model, rows = classifier(config_with(norm=norm)), rows_of([1, 7, 3, 12])
+def test_removed_equals_masked(config_with, classifier, rows_of, unit, kept, changes):
+    model, rows = classifier(config_with(**changes)), rows_of([1, 7, 3, 12])
+    kept = [*kept, [1], [2, 3]][: model.config.num_hidden_layers]
     with silenced(model, unit, kept):
         masked = logits(model, rows)
     removed = keep_units(model, unit, kept)
@@ -109,6 +110,23 @@ def test_dropped_layers_are_passed_over(config_with, classifier, rows_of):
     model.encoder.layers = torch.nn.ModuleList([longer[0], longer[3]])
     assert torch.equal(logits(short, rows), logits(model, rows))
     assert short.config.num_hidden_layers == 2
+
+
+@pytest.mark.parametrize("kept", [[0, 3], [1, 2]])
+@pytest.mark.parametrize("residual", ["add", "attention"])
+def test_layers_of_modernbert_go_too_and_sources_with_them(config_with, classifier, rows_of, residual, kept):
+    model, rows = classifier(config_with(**MODERN | {"residual": residual})), rows_of([3, 8])
+    short = keep_layers(model, kept)
+    with passed_over(model, kept):
+        assert torch.allclose(logits(short, rows), logits(model, rows), atol=1e-5)
+    assert [layer.window for layer in short.config.layers] == [model.config.layers[i].window for i in kept]
+
+
+def test_layers_that_are_summed_in_blocks_stay(config_with, classifier):
+    model = classifier(config_with(**BLOCKS))
+    with pytest.raises(CompressionError, match="summed in blocks of 3, which later ones weigh as a whole"):
+        keep_layers(model, [0, 1])
+    assert keep_layers(model, [0, 1, 2, 3]).config == model.config
 
 
 def test_layers_dropped_of_a_standard_model_leave_a_standard_one(config_with, classifier):

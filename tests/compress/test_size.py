@@ -6,22 +6,30 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from compress.size import PARTS, bytes_on_disk, macs_per_row, measure_size
+from compress.size import PARTS, bytes_on_disk, macs_per_row, matrix_parameters, measure_size
 from encoder.batches import Batch
-from encoder.config import EncoderConfig, LayerShape
+from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.embeddings import Table
 from encoder.model import Classifier
 from encoder.rows import TokenizedRows
+from tests.compress.conftest import ATTENDING, MODERN, VARIANTS
 
 PRUNED = (
     LayerShape(heads=(0, 2, 3), head_size=4, intermediate_size=24),
     LayerShape(heads=(), head_size=4, intermediate_size=0),
     LayerShape(heads=(1,), head_size=8, intermediate_size=5),
 )
+GATED = {
+    "norm": "pre",
+    "gated": True,
+    "position_embedding": "rotary",
+    "classifier": ClassifierConfig(pooling="mean"),
+}
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"embedding_size": 8}, {"layers": PRUNED}, {"norm": "pre", "type_vocab_size": 0}]
+    "changes",
+    [{}, {"embedding_size": 8}, {"layers": PRUNED}, {"norm": "pre", "type_vocab_size": 0}, GATED, ATTENDING],
 )
 @pytest.mark.parametrize("tokens", [1, 13])
 def test_macs_are_half_of_what_torch_counts_as_flops(
@@ -37,6 +45,31 @@ def test_macs_are_half_of_what_torch_counts_as_flops(
     with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         model(batch)
     assert sum(macs_per_row(config, tokens, num_outputs=3).values()) == counter.get_total_flops() / 2
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 13])
+def test_of_local_layers_only_the_pairs_that_see_each_other_count(
+    config_with: Callable[..., EncoderConfig], tokens: int
+) -> None:
+    config = config_with(**MODERN)
+    places = range(tokens)
+    pairs = [
+        sum(window is None or abs(one - other) <= window for one in asking for other in places)
+        for window, asking in ((None, places), (2, places), (2, places), (None, [0]))
+    ]
+    found = macs_per_row(config, tokens, num_outputs=3)["scores and mixing"]
+    assert found == 2 * 16 * sum(pairs)
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS.keys())
+def test_tables_and_matrices_are_nearly_all_parameters(
+    config_with: Callable[..., EncoderConfig],
+    classifier: Callable[..., Classifier],
+    changes: dict[str, object],
+) -> None:
+    model = classifier(config_with(**changes))
+    matrices = sum(p.numel() for p in model.parameters() if p.dim() > 1)
+    assert matrix_parameters(model.config) == matrices - 3 * 16  # all but the last layer of the classifier
 
 
 def test_attention_share_grows_with_the_square_of_the_length(

@@ -53,12 +53,44 @@ def test_prefix_ends_below_the_first_part_that_trains(make_classifier, freezing,
     assert frozen_depth(model) == depth
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
+VARIANTS: dict[str, dict[str, object]] = {
+    "post": {},
+    "pre": {"norm": "pre"},
+    "rotary, mean": {"position_embedding": "rotary", "classifier": {"pooling": "mean"}},
+    "attention residuals": {"norm": "pre", "residual": "attention"},
+    "blocks": {"norm": "pre", "residual": "block_attention", "residual_block_size": 3},
+}
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS.keys())
+def test_depths_are_visited_upwards_without_beginning_again(
+    make_config, make_classifier, make_rows, changes
+) -> None:
+    model, rows = make_classifier(make_config(**changes)), make_rows(LENGTHS)
+    expected = predict_logits(model, rows)
+    with FrozenPrefix(rows, precision="fp32") as prefix:
+        for depth in (1, 2, 3):
+            prefix.go_to(model, depth)
+            assert prefix.rows.activations.read().nbytes == stored_bytes(rows, model.config, depth)
+            assert np.allclose(predict_logits(model, prefix.rows), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_sources_in_bf16_go_on_as_in_one_pass(make_config, make_classifier, make_rows, precision) -> None:
+    model, rows = make_classifier(make_config(**VARIANTS["blocks"])), make_rows([5, 3])
+    expected = predict_logits(model, rows, precision=precision)
+    with FrozenPrefix(rows, precision=precision) as prefix:
+        prefix.go_to(model, 2)
+        found = predict_logits(model, prefix.rows, precision=precision)
+        assert np.allclose(found, expected, atol=1e-5 if precision == "fp32" else 0.05)
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS.keys())
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_going_on_from_stored_activations_gives_the_logits_of_one_pass(
-    make_config, make_classifier, make_rows, folder, norm, depth
+    make_config, make_classifier, make_rows, folder, changes, depth
 ) -> None:
-    model, rows = make_classifier(make_config(norm=norm)), make_rows(LENGTHS)
+    model, rows = make_classifier(make_config(**changes)), make_rows(LENGTHS)
     expected = predict_logits(model, rows)
     with FrozenPrefix(rows, precision="fp32", folder=folder) as prefix:
         prefix.go_to(model, depth)
