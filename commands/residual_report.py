@@ -3,6 +3,7 @@
 import html
 from typing import TYPE_CHECKING
 
+from commands.page import make_page
 from commands.tables import facts_table, make_table, print_indented
 
 if TYPE_CHECKING:
@@ -15,14 +16,9 @@ if TYPE_CHECKING:
 SHADES = ((0.25, "·"), (0.75, "░"), (1.5, "▒"), (3.0, "▓"), (float("inf"), "█"))
 DARKEST = 4.0
 BAR = 8
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
-:root { --back:#fff; --ink:#1b1f24; --quiet:#59636e; --line:#d1d9e0; --blue:58,120,235; --red:208,70,30; }
-@media (prefers-color-scheme: dark) { :root { --back:#0f1318; --ink:#e8ecf0; --quiet:#9aa5b1; --line:#333c46;
-  --blue:96,156,255; --red:255,128,84; } }
-body { margin:0 auto; max-width:90rem; padding:1rem; background:var(--back); color:var(--ink);
-  font:16px/1.5 system-ui,sans-serif; }
-h1 { font-size:1.3rem; } .quiet { color:var(--quiet); font-size:.9rem; }
+:root { --blue:58,120,235; --red:208,70,30; }
+@media (prefers-color-scheme: dark) { :root { --blue:96,156,255; --red:255,128,84; } }
 .text { border-left:3px solid var(--line); padding-left:.6rem; overflow-wrap:anywhere; }
 .map { overflow-x:auto; } table { border-collapse:collapse; font-size:.8rem; }
 th { font-weight:normal; text-align:left; white-space:nowrap; padding:0 .5rem; }
@@ -78,37 +74,26 @@ def _shade(weights: tuple[float, ...], number: int) -> str:
 
 def render_residual_page(result: "AttentionResult", residual: "ResidualResult") -> str:
     """One file of HTML with all that it needs inside, without scripts."""
-    title = html.escape(f"What sublayers of {result.encoder.source} take of those before them")
+    title = f"What sublayers of {result.encoder.source} take of those before them"
     texts = [result.text] if result.text_pair is None else [result.text, result.text_pair]
     answer = ""
     if result.answer is not None:
         label = "" if result.answer.label is None else f"<b>{html.escape(result.answer.label)}</b>, "
         answer = f"<p>Answer: {label}logit {result.answer.logit:.3f}</p>"
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{title}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<h1>{title}</h1>
+    readers = "".join(f"<th scope=col>{reader.name}</th>" for reader in residual.readers)
+    body = f"""<main>
+<h1>{html.escape(title)}</h1>
 {"".join(f"<p class=text>{html.escape(text)}</p>" for text in texts)}
 {answer}
 <div class="map"><table>
-<thead><tr><th></th>{"".join(f"<th scope=col>{reader.name}</th>" for reader in residual.readers)}
-{"" if result.answer is None else "<th>effect</th>"}</tr></thead>
+<thead><tr><th></th>{readers}{"" if result.answer is None else "<th>effect</th>"}</tr></thead>
 <tbody>
 {_lines(residual)}
 </tbody>
 </table></div>
 {"".join(f"<p class=quiet>{line}</p>" for line in WORDS)}
-</body>
-</html>
-"""
+</main>"""
+    return make_page(title, STYLE, body)
 
 
 def _lines(residual: "ResidualResult") -> str:
