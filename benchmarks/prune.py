@@ -47,6 +47,7 @@ from recipes.scoring import choose_precision, tokenize
 
 PLAIN, REPAIRED, RECOVERED = "as it is", "repaired", "recovered"
 HEADS_GONE, NEURONS_GONE, BATCH_SIZE = 0.4, 0.5, 32
+PRECISION = choose_precision("auto", "cpu")
 # Rows that are timed: on all of a test split a pass takes ten seconds, and dozens are needed.
 TIMED_ROWS = 8 * BATCH_SIZE
 
@@ -154,7 +155,7 @@ def _score(
     methods: list[Method] = options.methods.split(",")
     for method in methods:
         started = time.perf_counter()
-        scores = score_units(run.model, rows, options.unit, method, seed=seed)
+        scores = score_units(run.model, rows, options.unit, method, seed=seed, precision=PRECISION)
         print(f"  {method}: {time.perf_counter() - started:.1f} s", file=sys.stderr)
         yield method, scores
         if options.normalize and method != "random":
@@ -165,7 +166,7 @@ def _recover_(model: Classifier, run: Run, epochs: int, seed: int) -> None:
     config = TrainingConfig(
         num_epochs=epochs,
         learning_rate=usual_learning_rate(model.config.hidden_size),
-        precision=choose_precision("auto", "cpu"),
+        precision=PRECISION,
         seed=seed,
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -178,7 +179,7 @@ def _prune_both(run: Run, options: argparse.Namespace, seed: int) -> Iterator[tu
     made, name = run.model, f"and {NEURONS_GONE:.0%} of neurons"
     shares: tuple[tuple[Unit, float], ...] = (("heads", HEADS_GONE), ("neurons", NEURONS_GONE))
     for unit, share in shares:
-        scores = score_units(made, rows, unit, "fisher")
+        scores = score_units(made, rows, unit, "fisher", precision=PRECISION)
         kept = select_units(scores, count_kept(sum(unit_counts(made.config, unit)), share))
         made = remove(made, run.model, unit, kept, repair)
     yield name, REPAIRED, HEADS_GONE, run.score(made)

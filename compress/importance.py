@@ -22,7 +22,7 @@ from encoder.frozen_prefix import FrozenPrefix
 from encoder.losses import summed_loss
 from encoder.metrics import activate
 from encoder.model import Classifier
-from encoder.prediction import predict_logits
+from encoder.prediction import Precision, autocast, predict_logits
 from encoder.rows import TokenizedRows
 
 Method = Literal["fisher", "gradient", "ablation", "magnitude", "random"]
@@ -43,10 +43,13 @@ def score_units(
     *,
     normalize: bool = False,
     seed: int = 0,
+    precision: Precision = "fp32",
     device: str = "cpu",
     on_done: OnDone = lambda done, total: None,
 ) -> Scores:
     """The importance of each unit of each layer, by ``method``; ``rows`` have labels.
+
+    ``precision`` is that of the gradients' matrix products.
 
     ``gradient``: the mean over rows of |∂L/∂ξ|, ξ the unit's gate (Michel et al. 2019, equation 2).
     ``fisher``: of its square, the diagonal of the empirical Fisher information (Kwon et al. 2022, section
@@ -64,7 +67,7 @@ def score_units(
     elif method == "ablation":
         scores = _ablate(model, rows, unit, device, on_done)
     else:
-        gradients = gate_gradients(model, rows, unit, device=device, on_done=on_done)
+        gradients = gate_gradients(model, rows, unit, precision=precision, device=device, on_done=on_done)
         power = 1 if method == "gradient" else 2
         scores = [(np.abs(one).astype(np.float64) ** power).mean(0) for one in gradients]
     return [_normalized(one) for one in scores] if normalize else scores
@@ -81,6 +84,7 @@ def gate_gradients(
     rows: TokenizedRows,
     unit: Unit,
     *,
+    precision: Precision = "fp32",
     device: str = "cpu",
     on_done: OnDone = lambda done, total: None,
 ) -> list[NDArray[np.float32]]:
@@ -99,8 +103,8 @@ def gate_gradients(
             batch = Batch.from_rows(rows.select(index)).to(device)
             assert batch.labels is not None
             gates = [torch.ones(len(index), count, device=device, requires_grad=True) for count in counts]
-            with gated(model, unit, gates, batch.packing):
-                loss = summed_loss(model.task, model(batch), batch.labels)
+            with gated(model, unit, gates, batch.packing), autocast(device, precision):
+                loss = summed_loss(model.task, model(batch).float(), batch.labels)
             used = [gate for gate in gates if gate.shape[1]]
             gradients = iter(torch.autograd.grad(loss, used) if used else ())
             for one in found:

@@ -9,6 +9,7 @@ from compress.repair import repair_
 from compress.selection import Scope, select_units
 from compress.units import Unit, unit_counts
 from encoder.model import Classifier
+from encoder.prediction import Precision
 from encoder.rows import TokenizedRows
 
 
@@ -67,13 +68,15 @@ def prune(
     *,
     scores: Scores | None = None,
     train_: Callable[[Classifier, int], object] | None = None,
+    precision: Precision = "fp32",
     device: str = "cpu",
     on_done: OnDone = lambda done, total: None,
 ) -> Pruned:
     """A new classifier with ``keep`` units in all, chosen by ``plan``; ``model`` stays as it is.
 
-    ``scores`` are those of ``model``, where they are known already. ``train_`` trains in place what a round
-    left, between that round (counted from 1) and the next; later rounds then repair to what was trained.
+    ``scores`` are those of ``model``, where they are known already; otherwise they are found in
+    ``precision``. ``train_`` trains in place what a round left, between that round (counted from 1) and the
+    next; later rounds then repair to what was trained.
 
     Raises:
         CompressionError: the plan demands more units than ``keep``.
@@ -90,6 +93,7 @@ def prune(
                 plan.method,
                 normalize=plan.normalize,
                 seed=plan.seed,
+                precision=precision,
                 device=device,
                 on_done=on_done,
             )

@@ -12,6 +12,7 @@ from recipes.observer import Observer
 from recipes.pruning_inputs import PruningInputs, draw_scoring_rows, limit_tokens
 from recipes.pruning_options import UnitPruningOptions
 from recipes.pruning_training import Recovery
+from recipes.scoring import choose_precision
 
 if TYPE_CHECKING:
     from compress.importance import Scores
@@ -114,6 +115,7 @@ class UnitsWay:
             keep,
             scores=self.scores,
             train_=self._train_between if self.options.recover_each_step else None,
+            precision=choose_precision("auto", self.inputs.start.device),
             device=self.inputs.start.device,
             on_done=self.observer.working,
         )
