@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from commands.pruning_report import say_speedup
-from commands.result_tables import METRIC_TITLES, show_result
+from commands.result_tables import show_result
 from commands.tables import count, duration, interval, make_table, number, print_indented, size
 from compress.latency import Latency
-from encoder.metrics import LOWER_IS_BETTER
+from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
 from recipes.distill_result import ControlResult, DistillResult
 from recipes.pruning_result import SpeedupResult
 from recipes.result import Result

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from commands.result_tables import METRIC_TITLES, SHOWN_SECONDS, show_result
+from commands.result_tables import SHOWN_SECONDS, show_result
 from commands.tables import count, duration, make_table, number, print_indented, size
+from encoder.metrics import METRIC_TITLES
 from recipes.result import FreezeSweep, Result, SweepPoint
 
 if TYPE_CHECKING:

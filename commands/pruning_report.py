@@ -9,9 +9,10 @@ import typer
 
 from commands.importance_map import draw_map
 from commands.progress import run_resumable
-from commands.result_tables import METRIC_TITLES, show_result
+from commands.result_tables import show_result
 from commands.tables import count, duration, make_table, number, open_console, print_indented, size
 from compress.latency import Latency, Unavailable
+from encoder.metrics import METRIC_TITLES
 from recipes.observer import Observer
 from recipes.pruning_options import PruningOptions
 from recipes.pruning_result import PruningResult, SpeedupResult

@@ -17,12 +17,11 @@ from commands.report_figure import (
     shorten,
     text,
 )
-from commands.result_tables import METRIC_TITLES
 from commands.tables import number, size
-from encoder.metrics import LOWER_IS_BETTER
+from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
 from recipes.report import Report
 from recipes.report_headline import say_interval
-from recipes.report_parts import CandidatesPart
+from recipes.report_parts import Candidate, CandidatesPart
 from recipes.report_steps import Step
 
 # A step that scores so much less than the best is drawn at the edge, or the others would be one line.
@@ -83,10 +82,10 @@ def draw_steps(report: Report) -> Figure | None:
 
 
 def draw_candidates(part: CandidatesPart) -> Figure | None:
-    """What a search tried: score against latency, otherwise size; the front joined, the choice marked."""
-    timed = sum(one.latency_ms is not None for one in part.candidates) > 1
+    """What a search looked at: score against latency, otherwise size; the goal, the front and the choice."""
+    timed = sum(_candidate_ms(one) is not None for one in part.candidates) > 1
     known = [
-        (one, one.score, one.latency_ms if timed else (one.size_bytes or 0) / 1e6 or None)
+        (one, one.score, _candidate_ms(one) if timed else (one.size_bytes or 0) / 1e6 or None)
         for one in part.candidates
     ]
     points = [(one, score, cost) for one, score, cost in known if score is not None and cost is not None]
@@ -96,11 +95,15 @@ def draw_candidates(part: CandidatesPart) -> Figure | None:
     front = sorted((cost, score) for one, score, cost in points if one.pareto)
     if front:
         data.append(_front_line([cost for cost, _ in front], [score for _, score in front]))
-    for name, colour, symbol, members in (
-        ("tried", COLOURS[4], "circle-open", [one for one in points if not one[0].pareto]),
-        ("on the front", COLOURS[0], "circle", [one for one in points if one[0].pareto]),
-        ("chosen", COLOURS[1], "diamond", [one for one in points if one[0].chosen]),
-    ):
+    groups: list[tuple[str, str, str, int, list[tuple[Candidate, float, float]]]] = [
+        ("predicted", COLOURS[4], "circle-open", 8, []),
+        ("measured", COLOURS[0], "circle", 9, []),
+        ("chosen", COLOURS[1], "diamond", 15, []),
+    ]
+    for point in points:
+        place = 2 if point[0].chosen else 0 if timed and point[0].latency_ms is None else 1
+        groups[place][4].append(point)
+    for name, colour, symbol, wide, members in groups:
         if members:
             data.append(
                 {
@@ -109,27 +112,70 @@ def draw_candidates(part: CandidatesPart) -> Figure | None:
                     "name": name,
                     "x": [cost for _, _, cost in members],
                     "y": [score for _, score, _ in members],
-                    "marker": {"size": 13 if name == "chosen" else 9, "color": colour, "symbol": symbol},
+                    "marker": {"size": wide, "color": colour, "symbol": symbol, "opacity": 0.9},
                     "hoverinfo": "text",
-                    "hovertext": [
-                        hover(
-                            one.name,
-                            f"score {score:.4f}",
-                            f"{one.latency_ms:.2f} ms" if one.latency_ms is not None else "",
-                            size(one.size_bytes) if one.size_bytes else "",
-                        )
-                        for one, score, _ in members
-                    ],
+                    "hovertext": [_tell_candidate(one) for one, _, _ in members],
                 }
             )
     unit = "latency, ms" if timed else "size on disk, MB"
+    x = cost_axis(
+        unit, [cost for _, _, cost in points] + ([part.limit_ms] if timed and part.limit_ms else [])
+    )
     return make_figure(
         f"Score against {unit} of {len(points)} candidates",
         data,
-        x=cost_axis(unit, [cost for _, _, cost in points]),
+        x=x,
         y=axis("score", tickformat=".2f"),
-        height=380,
+        height=400,
         legend=True,
+        **(_goal(part) if timed else {}),
+    )
+
+
+def _goal(part: CandidatesPart) -> dict[str, Any]:
+    """The corner of the chart in which the goal is met, where it is known."""
+    original = next(
+        (one.score + one.drop for one in part.candidates if one.score is not None and one.drop is not None),
+        None,
+    )
+    if part.limit_ms is None or part.max_drop is None or original is None:
+        return {}
+    low = original - part.max_drop / 100
+    line = {"type": "line", "line": {"color": COLOURS[2], "width": 1.2, "dash": "dash"}, "layer": "below"}
+    limit = {"xref": "x", "yref": "paper", "x0": part.limit_ms, "x1": part.limit_ms, "y0": 0, "y1": 1}
+    bound = {"xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": low, "y1": low}
+    return {
+        "shapes": [line | limit, line | bound],
+        "annotations": [
+            {
+                "xref": "paper",
+                "x": 0.005,
+                "y": low,
+                "yref": "y",
+                "text": "goal: above and to the left",
+                "showarrow": False,
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "font": {"color": COLOURS[2], "size": 12},
+            }
+        ],
+    }
+
+
+def _candidate_ms(one: Candidate) -> float | None:
+    return one.predicted_ms if one.latency_ms is None else one.latency_ms
+
+
+def _tell_candidate(one: Candidate) -> str:
+    return hover(
+        one.name,
+        f"score {one.score:.4f}" if one.score is not None else "",
+        f"loses {100 * one.drop:.1f} points" if one.drop is not None else "",
+        f"{one.latency_ms:.2f} ms" if one.latency_ms is not None else "",
+        f"predicted {one.predicted_ms:.2f} ms" if one.predicted_ms is not None else "",
+        size(one.size_bytes) if one.size_bytes else "",
+        "trained" if one.trained else "",
+        "on the front" if one.pareto else "",
     )
 
 

@@ -116,6 +116,7 @@ def draw_confusion(per_class: PerClass, name: str) -> Figure | None:
         x=axis("the model says", tickangle=0 if len(labels) < 7 else -45, **marks),
         y=axis("true class", autorange="reversed", **marks),
         height=100 + max(26, 40 - 2 * max(0, len(labels) - 6)) * len(labels),
+        min_width=0 if len(labels) < 9 else 130 + 22 * len(labels),
     )
 
 

@@ -37,8 +37,11 @@ def group_latencies(parts: Sequence[LatencyPart]) -> dict[str, list[LatencyPart]
     return dict(sorted(groups.items(), key=lambda item: worth(item[1])))
 
 
-def draw_latencies(title: str, parts: Sequence[LatencyPart]) -> Figure:
-    """p50 as a point and the way to p99 as a line, for each model and runtime, the fastest on top."""
+def draw_latencies(title: str, parts: Sequence[LatencyPart], runtimes: Sequence[str]) -> Figure:
+    """p50 as a point and the way to p99 as a line, for each model and runtime, the fastest on top.
+
+    A runtime has its colour by its place in ``runtimes``, in all charts the same.
+    """
     best: dict[tuple[str, str], LatencyPart] = {}
     for part in parts:  # of several of the same the one that was disturbed least
         key = (part.name, part.latency.runtime)
@@ -47,7 +50,6 @@ def draw_latencies(title: str, parts: Sequence[LatencyPart]) -> Figure:
     ordered = sorted(best.values(), key=lambda part: -part.latency.p50_ms)
     names = [part.name for part in ordered]
     several = len({part.latency.runtime for part in ordered}) > 1
-    runtimes = list(dict.fromkeys(sorted(part.latency.runtime for part in ordered)))
     data: list[dict[str, Any]] = []
     for place, part in enumerate(ordered):
         one = part.latency

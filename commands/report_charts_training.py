@@ -14,7 +14,7 @@ from commands.report_figure import (
     shorten,
     text,
 )
-from commands.result_tables import METRIC_TITLES
+from encoder.metrics import METRIC_TITLES
 from recipes.report_parts import (
     SweepPart,
     TrainingPart,

@@ -22,12 +22,16 @@ MANY_TIMES = 4
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart: Plotly's ``data`` and ``layout``, ``height`` in pixels; ``label`` is read out."""
+    """A chart: Plotly's ``data`` and ``layout``; ``label`` is what it is read out as.
+
+    ``height`` is in pixels, and so is ``min_width``: on a narrower page the chart scrolls.
+    """
 
     label: str
     data: list[dict[str, Any]]
     layout: dict[str, Any]
     height: int
+    min_width: int = 0
 
 
 def make_figure(
@@ -38,6 +42,7 @@ def make_figure(
     y: dict[str, Any],
     height: int = 340,
     legend: bool = False,
+    min_width: int = 0,
     **more: Any,
 ) -> Figure:
     """A chart with the axes ``x`` and ``y``; it cannot be zoomed, so that a finger scrolls the page."""
@@ -70,7 +75,7 @@ def make_figure(
         },
         "height": height,
     }
-    return Figure(label, data, layout | more, height)
+    return Figure(label, data, layout | more, height, min_width)
 
 
 def axis(title: str = "", *, grid: bool = True, **more: Any) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from commands.bench_report import milliseconds
-from commands.result_tables import METRIC_TITLES
 from commands.tables import number, size
+from encoder.metrics import METRIC_TITLES
 from recipes.report import Report
 from recipes.report_headline import say_interval
 from recipes.report_steps import Step

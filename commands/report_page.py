@@ -18,6 +18,7 @@ from commands.report_sections import (
 )
 from commands.report_style import SCRIPT, STYLE
 from commands.report_tables import figures_of
+from commands.tables import count
 from recipes.report import Report
 
 
@@ -40,7 +41,7 @@ def render_report(report: Report) -> str:
     made = f"{report.created:%Y-%m-%d %H:%M} UTC"
     body = f"""<main>
 <header>
-<p class="over">enc report · {html.escape(report.folder)} · {len(report.runs)} runs · {made}</p>
+<p class="over">enc report · {html.escape(report.folder)} · {count(len(report.runs), "run")} · {made}</p>
 <h1>{_unbroken(html.escape(title))}</h1>
 {_remarks(report)}
 </header>

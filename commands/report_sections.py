@@ -11,8 +11,8 @@ from commands.report_charts_layers import draw_heads, draw_layers, draw_probe, d
 from commands.report_charts_training import draw_losses, draw_sweep, draw_validation
 from commands.report_figure import Figure
 from commands.report_tables import facts, latency_table, steps_table
-from commands.result_tables import METRIC_TITLES
-from commands.tables import duration
+from commands.tables import count, duration
+from encoder.metrics import METRIC_TITLES
 from recipes.report import Report
 from recipes.report_parts import ClassPart
 
@@ -52,10 +52,15 @@ class Page:
         name = f"figure-{len(self.figures) + 1}"
         self.figures[name] = figure
         label, height = html.escape(figure.label), f"height:{figure.height}px"
-        return f'<div class="plot" id="{name}" style="{height}" role="img" aria-label="{label}"></div>'
+        if figure.min_width:
+            height += f";min-width:{figure.min_width}px"
+        plot = f'<div class="plot" id="{name}" style="{height}" role="img" aria-label="{label}"></div>'
+        return f'<div class="scroll">{plot}</div>' if figure.min_width else plot
 
 
 def add_steps(page: Page, report: Report) -> None:
+    if not report.steps:
+        return
     figure = draw_steps(report)
     if figure is None:
         page.add("steps", "The models", steps_table(report))
@@ -81,7 +86,11 @@ def add_candidates(page: Page, report: Report) -> None:
                 f"; chosen: {_listed(chosen)}." if chosen else "."
             )
             page.add(
-                "candidates", f"What the search of {part.name} tried", _lead(sentence), page.plot(figure)
+                "candidates",
+                f"What the search of {part.name} looked at",
+                _lead(" ".join(part.verdict) or sentence),
+                page.plot(figure),
+                _note(sentence if part.verdict else ""),
             )
 
 
@@ -134,7 +143,7 @@ def add_layers(page: Page, report: Report) -> None:
                 page.plot(figure),
                 _note(
                     f"{profile.profile.runtime} on {profile.profile.device_name}, "
-                    f"{_count(profile.profile.threads, 'thread')}.",
+                    f"{count(profile.profile.threads, 'thread')}.",
                     "Other work disturbed some lengths." if disturbed else "",
                 ),
                 half=True,
@@ -173,8 +182,7 @@ def add_classes(page: Page, report: Report) -> None:
         default=None,
     )
     sentence = (
-        f"The weakest class of {last.name} is {worst.label}: F1 {worst.f1:.3f} "
-        f"on {_count(worst.rows, 'row')}."
+        f"The weakest class of {last.name} is {worst.label}: F1 {worst.f1:.3f} on {count(worst.rows, 'row')}."
         if worst
         else ""
     )
@@ -195,7 +203,7 @@ def add_classes(page: Page, report: Report) -> None:
         page.add(
             "confusion",
             f"What is taken for what: {last.name}",
-            _lead(f"Most often {most.label} is taken for {most.predicted}: {_count(most.rows, 'row')}."),
+            _lead(f"Most often {most.label} is taken for {most.predicted}: {count(most.rows, 'row')}."),
             page.plot(figure),
             _note(
                 f"Lines: the true class; columns: what the model says; {rows}.",
@@ -211,15 +219,16 @@ def add_latencies(page: Page, report: Report) -> None:
         return
     groups = group_latencies(report.latencies)
     shown = list(groups.items())[:MOST_GROUPS]
+    runtimes = sorted({part.latency.runtime for part in report.latencies}, reverse=True)  # torch first
     plots = [
-        f"<div><h3>{html.escape(title)}</h3>{page.plot(draw_latencies(title, parts))}</div>"
+        f"<div><h3>{html.escape(title)}</h3>{page.plot(draw_latencies(title, parts, runtimes))}</div>"
         for title, parts in shown
     ]
     page.add(
         "latency",
         "Latency by runtime and batch",
         f'<div class="pair">{"".join(plots)}</div>',
-        f"<details><summary>All {len(report.latencies)} measurements</summary>",
+        f"<details><summary>{count(len(report.latencies), 'measurement')} as a table</summary>",
         f"{latency_table(groups)}</details>",
     )
 
@@ -292,7 +301,7 @@ def _steps_notes(report: Report, *, timed: bool) -> Iterator[str]:
             "order may be chance, and so may the front be."
         )
     if report.timed is not None and timed:
-        threads = f", {_count(report.timed.threads, 'thread')}" if report.timed.device == "cpu" else ""
+        threads = f", {count(report.timed.threads, 'thread')}" if report.timed.device == "cpu" else ""
         tokens = (
             f"the data's own rows, {report.timed.mean_tokens:.0f} tokens on average"
             if report.timed.sequence_length is None
@@ -334,7 +343,3 @@ def _chosen_classes(report: Report) -> list[ClassPart]:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
-
-
-def _count(amount: int, what: str) -> str:
-    return f"{amount:,} {what}{'' if amount == 1 else 's'}"

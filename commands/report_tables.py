@@ -4,9 +4,8 @@ import html
 from collections.abc import Mapping, Sequence
 
 from commands.bench_report import describe_tokens, milliseconds, per_second
-from commands.result_tables import METRIC_TITLES
 from commands.tables import number, size
-from encoder.metrics import LOWER_IS_BETTER
+from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
 from recipes.report import Report
 from recipes.report_headline import say_interval
 from recipes.report_parts import LatencyPart, MachinePart

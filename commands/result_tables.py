@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from commands.tables import count, duration, facts_table, interval, make_table, number, print_indented, size
 from compress.latency import Latency, Unavailable
+from encoder.metrics import METRIC_TITLES as METRIC_TITLES  # where it was before
 from recipes.result import Against, Result, TrainingResult
 from recipes.trained import LATENCY_BATCH_SIZES
 
@@ -18,18 +19,6 @@ if TYPE_CHECKING:
 MANY_CLASSES, MOST_FREQUENT, LEAST_FREQUENT = 12, 6, 3
 # What took less is not worth a line.
 SHOWN_SECONDS = 0.1
-METRIC_TITLES = {
-    "accuracy": "accuracy",
-    "macro_f1": "macro F1",
-    "micro_f1": "micro F1",
-    "matthews_correlation": "MCC",
-    "subset_accuracy": "all labels right",
-    "pearson": "Pearson",
-    "spearman": "Spearman",
-    "mse": "mean squared error",
-    "loss": "loss",
-    "perplexity": "perplexity",
-}
 
 
 def show_data(report: "DataReport", console: "Console") -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commands.bench_report import milliseconds
-from commands.result_tables import METRIC_TITLES
 from commands.tables import make_table, number, print_indented, size
+from encoder.metrics import METRIC_TITLES
 from recipes.runs import Entry, Ledger, Score
 
 if TYPE_CHECKING:

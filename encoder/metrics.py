@@ -29,6 +29,19 @@ METRIC_NAMES: dict[TaskKind, tuple[str, ...]] = {
     "regression": ("pearson", "spearman", "mse"),
 }
 LOWER_IS_BETTER = frozenset({"mse", "loss"})
+# As sentences and tables spell them.
+METRIC_TITLES = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "micro_f1": "micro F1",
+    "matthews_correlation": "MCC",
+    "subset_accuracy": "all labels right",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "mse": "mean squared error",
+    "loss": "loss",
+    "perplexity": "perplexity",
+}
 
 
 def metric_names(kind: TaskKind) -> tuple[str, ...]:

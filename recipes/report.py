@@ -159,7 +159,10 @@ def _missing(made: Report) -> Iterator[Missing]:
     def out(name: str) -> str:
         return shlex.quote(f"{made.folder.rstrip('/')}/{name}")
 
-    if sum(step.p50_ms is not None for step in classifiers) < 2:
+    if len(classifiers) == 1:
+        command = f"enc distill {first} --data {data} --output {out('distill')} --layers 3"
+        yield Missing(what="there is one model only, and nothing beside it", command=command)
+    elif sum(step.p50_ms is not None for step in classifiers) < 2:
         what = "fewer than two models here were timed under the same circumstances"
         yield Missing(what=what, command=f"enc bench {first} {last} --data {data} --output {out('bench')}")
     if not made.sweeps:

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from encoder.metrics import LOWER_IS_BETTER
+from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
 from recipes.part import Part
 from recipes.report_models import Found
 from recipes.report_speed import Gain
 from recipes.report_steps import Rows, Step, Verdict, find_verdict
 
 FINE_TUNINGS = ("finetune", "freeze-sweep")
+# Metrics of which a hundredth is a point.
+SHARES = ("accuracy", "subset_accuracy", "macro_f1", "micro_f1")
 
 
 class Headline(Part):
@@ -122,12 +124,13 @@ def say_change(first: Step, end: Step, verdict: Verdict | None) -> str | None:
         else:
             # Two models on the same rows waver together, so that the difference is surer than this says.
             apart = _half_width(first) ** 2 + _half_width(end) ** 2 < difference**2
-            how = "more than the intervals allow" if apart else "within the intervals"
+            how = "more than the intervals explain" if apart else "within the intervals"
     if difference == 0:
-        return f"the same {_title(metric)}"
+        return f"the same {METRIC_TITLES.get(metric, metric)}"
     better = (difference > 0) != (metric in LOWER_IS_BETTER)
-    if metric in LOWER_IS_BETTER:
-        return f"{_title(metric)} {abs(difference):.3g} {'lower' if better else 'higher'} ({how})"
+    if metric not in SHARES:
+        amount = f"{abs(difference):.3g} {'higher' if difference > 0 else 'lower'}"
+        return f"{METRIC_TITLES.get(metric, metric)} {amount} ({how})"
     return f"{say_points(abs(difference))} {'gained' if better else 'lost'} ({how})"
 
 
@@ -159,7 +162,7 @@ def _describe_model(found: Sequence[Found], end: Step) -> str:
         if run is not None and run.distillation is not None:
             break  # the student is another model; what its teacher lost is no news of it
         place = found[place].parent
-    words += removed.values()
+    words += reversed(removed.values())
     run = found[end.number - 1].run
     if run is not None and run.export is not None:
         words.append(run.export.precision if run.export.precision != "fp32" else run.export.format)
@@ -175,7 +178,7 @@ def _say_score(end: Step) -> str | None:
     if score is None:
         return None
     interval = "" if score.low is None or score.high is None else f" ({score.low:.3f}–{score.high:.3f})"
-    return f"{_title(score.metric)} {score.value:.3f}{interval}"
+    return f"{METRIC_TITLES.get(score.metric, score.metric)} {score.value:.3f}{interval}"
 
 
 def _say_p50(end: Step) -> str | None:
@@ -202,15 +205,10 @@ def _half_width(step: Step) -> float:
     return (score.high - score.low) / 2
 
 
-def _title(metric: str) -> str:
-    return {"matthews_correlation": "MCC", "macro_f1": "macro F1", "micro_f1": "micro F1"}.get(
-        metric, metric.replace("_", " ")
-    )
-
-
 def _remarks(first: Step, end: Step, verdict: Verdict | None, rows: Rows | None) -> Iterator[str]:
     if rows is not None:
-        yield f"Scores: {_title(rows.metric)} on {rows.rows:,} {rows.split} rows of {rows.data}."
+        title = METRIC_TITLES.get(rows.metric, rows.metric)
+        yield f"Scores: {title} on {rows.rows:,} {rows.split} rows of {rows.data}."
     if first.number != end.number:
         yield from _score_remarks(first, end, verdict)
         yield from _speed_remarks(end)

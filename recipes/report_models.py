@@ -133,6 +133,9 @@ def describe(one: Found) -> str:
     run = one.run
     if run is None:
         return "from elsewhere"
+    if run.command == "compress":
+        precision = "" if run.export is None else f", {run.export.precision}"
+        return f"compressed to {run.model.num_hidden_layers} layers{precision}"
     if run.sweep is not None:
         frozen = run.sweep.verdict.chosen
         return f"fine-tuned, {frozen} layer{'' if frozen == 1 else 's'} frozen"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,6 +22,8 @@ from recipes.report_models import Found
 from recipes.report_speed import all_latencies
 from recipes.report_steps import Rows, Step, short_name
 from recipes.result import RUN_FILE, Epoch, FreezeSweep, Result
+
+Read = TypeVar("Read", bound=Part)
 
 
 class SweepPart(Part):
@@ -88,21 +90,31 @@ class ProbePart(Part):
 
 
 class Candidate(Part):
-    """A model that `enc compress` thought of: ``score`` as main metric, ``pareto``: none is better in all."""
+    """A model that `enc compress` looked at, as far as its run.json says; ``score`` is the main metric.
+
+    ``drop`` is what it loses against the original, a fraction; ``predicted_ms`` is by the latency table,
+    ``latency_ms`` was measured; ``pareto``: none loses as little and takes as little time.
+    """
 
     name: str
     score: float | None = None
+    drop: float | None = None
     latency_ms: float | None = None
+    predicted_ms: float | None = None
     size_bytes: int | None = None
+    trained: bool = False
     chosen: bool = False
     pareto: bool = False
 
 
 class CandidatesPart(Part):
-    """The candidates of one search."""
+    """What one search looked at; ``max_drop`` (points) and ``limit_ms`` are its goal, where it is known."""
 
     name: str
     candidates: tuple[Candidate, ...]
+    max_drop: float | None = None
+    limit_ms: float | None = None
+    verdict: tuple[str, ...] = ()
 
 
 class RunPart(Part):
@@ -232,16 +244,21 @@ def find_candidates(entries: Iterable[LedgerRun], folder: Path) -> list[Candidat
     """
     parts = []
     for entry in entries:
-        compress = _read_raw(entry.folder).get("compress")
-        listed = compress.get("candidates") if isinstance(compress, dict) else None
-        made = []
-        for one in listed if isinstance(listed, list) else ():
-            try:
-                made.append(Candidate.model_validate(one))
-            except ValidationError:
-                continue
-        if made:
-            parts.append(CandidatesPart(name=_name(entry, folder), candidates=tuple(made)))
+        compress = _as_dict(_read_raw(entry.folder).get("compress"))
+        listed = compress.get("candidates")
+        made = [_read_part(Candidate, one) for one in (listed if isinstance(listed, list) else ())]
+        if not any(made):
+            continue
+        goal = _as_dict(compress.get("goal"))
+        told = {
+            "verdict": compress.get("verdict"),
+            **{key: goal.get(key) for key in ("max_drop", "limit_ms")},
+        }
+        known = {key: value for key, value in told.items() if value is not None}
+        own = {"name": _name(entry, folder), "candidates": [one for one in made if one is not None]}
+        part = _read_part(CandidatesPart, known | own) or _read_part(CandidatesPart, own)
+        if part is not None:
+            parts.append(part)
     return parts
 
 
@@ -275,9 +292,20 @@ def _name(entry: LedgerRun, folder: Path) -> str:
     return short_name(str(entry.folder), folder)
 
 
+def _as_dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _read_part(kind: type[Read], values: Any) -> Read | None:
+    try:
+        return kind.model_validate(values)
+    except ValidationError:
+        return None
+
+
 def _read_raw(folder: Path) -> dict[str, Any]:
     try:
         values = json.loads((folder / RUN_FILE).read_bytes())
     except (OSError, ValueError):
         return {}
-    return values if isinstance(values, dict) else {}
+    return _as_dict(values)

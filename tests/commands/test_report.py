@@ -22,6 +22,7 @@ from tests.results import (
     make_latency,
     make_model,
     make_pruning,
+    make_ratio,
     make_result,
     make_shape,
     make_size,
@@ -210,6 +211,49 @@ def test_page_has_a_section_for_all_that_the_runs_hold(page):
         *("steps", "candidates", "freezing", "removed", "removed-2", "removed-3", "profile", "training"),
         *("classes", "confusion", "latency", "size", "commands", "machine"),
     }
+
+
+def made_of(what):
+    """One run alone, or two that hold next to nothing."""
+    regression = {"main_metric": "pearson", "intervals": {}}
+    return {
+        "bench": [make_bench((("a", "a"), ("b", "b")), ratios=[make_ratio()])],
+        "profile": [make_profile()],
+        "evaluation": [make_result("e", "a", parent="a", command="evaluate", size=None, latency=())],
+        "sweep alone": [make_result(sweep=make_sweep({3: [0.9]}))],
+        "no latency": [make_result(latency=()), make_result("b", "b", parent="a", latency=())],
+        "no score": [make_result("r", "r", scores={"test": {"pearson": None}}, **regression)],
+        "regression": [
+            make_result("r", "r", scores={"test": {"pearson": 0.9, "mse": 1.0}}, **regression),
+            make_result("s", "s", parent="r", scores={"test": {"pearson": 0.8}}, **regression),
+        ],
+        "all heads named": [
+            make_result(
+                "b",
+                "b",
+                parent="a",
+                pruning=make_pruning(
+                    layers=(PrunedLayer(layer=0, before=2, after=1, heads_before=(0, 1), heads_after=(1,)),)
+                ),
+            )
+        ],
+    }[what]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("bench", "profile", "evaluation", "sweep alone"),
+        *("no latency", "no score", "regression", "all heads named"),
+    ],
+)
+def test_page_is_made_of_whatever_there_is(tmp_path, what):
+    for number, one in enumerate(made_of(what)):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "run.json").write_text(one.to_json())
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert len(figures_of(page)) == page.count('class="plot"')
+    assert run(["report", str(tmp_path), "--markdown"]) == 0
 
 
 def test_chart_without_data_is_left_out_and_what_would_fill_it_is_said(folder, capsys):

@@ -110,7 +110,7 @@ def test_change_of_the_score_is_told_as_the_test_on_the_same_rows_allows(reporte
     ("value", "words"),
     [
         (0.95, "0.4 points lost (within the intervals)"),
-        (0.8, "15.4 points lost (more than the intervals allow)"),
+        (0.8, "15.4 points lost (more than the intervals explain)"),
     ],
 )
 def test_scores_that_were_not_compared_row_by_row_are_told_by_their_intervals(reported, value, words):
