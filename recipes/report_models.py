@@ -39,8 +39,9 @@ class Found:
 
     @property
     def run(self) -> Result | None:
-        """The run that made it, if it is here."""
-        return self.results[0] if self.node.entry is not None else None
+        """The run that made it, if it is here and made a classifier."""
+        entry = self.node.entry
+        return entry.run if entry is not None and isinstance(entry.run, Result) else None
 
     @property
     def scorings(self) -> Iterator[Scoring]:
@@ -69,6 +70,14 @@ class Found:
             elif run.distillation is not None:
                 sizes.append(run.distillation.teacher.size)
         return next((one for one in sizes if one is not None), None)
+
+    @property
+    def bytes_on_disk(self) -> int | None:
+        """Its size on disk, also of an encoder."""
+        entry = self.node.entry
+        if self.size is None:
+            return None if entry is None else entry.bytes_on_disk
+        return self.size.bytes_on_disk
 
     @property
     def num_hidden_layers(self) -> int | None:
@@ -132,7 +141,8 @@ def describe(one: Found) -> str:
     """What was done to make it, in a word or two."""
     run = one.run
     if run is None:
-        return "from elsewhere"
+        made = one.node.entry
+        return "from elsewhere" if made is None else made.run.command
     if run.command == "compress":
         precision = "" if run.export is None else f", {run.export.precision}"
         return f"compressed to {run.model.num_hidden_layers} layers{precision}"

@@ -111,15 +111,17 @@ def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[li
             placed=placed,
             disturbed=gain.disturbed if gain else bool(usual and speeds.is_disturbed(one.sha256, usual)),
             gain=gain,
-            bytes_on_disk=size.bytes_on_disk if size else None,
-            size_ratio=size.bytes_on_disk / start.bytes_on_disk
-            if size and start and start.bytes_on_disk
-            else None,
+            bytes_on_disk=one.bytes_on_disk,
+            size_ratio=_ratio(one.bytes_on_disk, start.bytes_on_disk if start else None),
             parameters=size.parameters if size else None,
             embedding_parameters=size.parameters - size.parameters_without_embeddings if size else None,
         )
         steps.append(step)
     return mark_front(steps), None if reference is None else _describe_rows(*reference)
+
+
+def _ratio(amount: int | None, before: int | None) -> float | None:
+    return amount / before if amount is not None and before else None
 
 
 def mark_front(steps: Sequence[Step]) -> list[Step]:

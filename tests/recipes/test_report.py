@@ -6,10 +6,16 @@ import pytest
 
 from compress.uncertainty import McNemar, ScoreDifference, ScoreInterval
 from encoder.errors import ConfigError
+from recipes.encoders import EncoderResult
+from recipes.ledger import LedgerRun, make_tree
 from recipes.observer import Recorder, Silent
+from recipes.pretrain_result import PretrainResult
 from recipes.report import report
 from recipes.report_config import ReportConfig
-from recipes.result import Against
+from recipes.report_models import find_models
+from recipes.report_speed import Speeds
+from recipes.report_steps import make_steps
+from recipes.result import Against, Run
 from tests.results import (
     make_latency,
     make_pruning,
@@ -156,6 +162,19 @@ def test_parent_from_elsewhere_is_a_step_with_what_its_child_measured_of_it(repo
     parent = found.steps[0]
     assert (parent.folder, parent.score.value, parent.bytes_on_disk) == (None, 0.96, 100_000_000)
     assert found.headline.first == 1 and found.headline.step == 2
+
+
+def test_encoder_that_was_pretrained_here_is_a_step_without_a_score(tmp_path):
+    known = dict.fromkeys(EncoderResult.model_fields, 1)
+    encoder = EncoderResult(**known | {"source": "z", "sha256": "z", "family": "bert"})
+    common = {name: getattr(make_result("z", "z"), name) for name in Run.model_fields}
+    pretrained = PretrainResult.model_construct(
+        **common | {"command": "pretrain", "parent": None}, encoder=encoder, bytes_on_disk=10
+    )
+    entries = [LedgerRun(tmp_path / "z", pretrained), LedgerRun(tmp_path / "a", make_result(parent="z"))]
+    (first, second), _ = make_steps(find_models(make_tree(entries)), tmp_path, Speeds(entries))
+    assert (first.name, first.what, first.score, first.bytes_on_disk) == ("z", "pretrain", None, 10)
+    assert (second.parent, second.first) == (1, 2)
 
 
 def test_what_is_missing_is_told_with_the_command_that_makes_it(reported, tmp_path):
