@@ -9,7 +9,13 @@ from pydantic_core import PydanticUndefined
 
 from recipes.chain_steps import KINDS
 from recipes.option_words import extra_of, has_commas
+from recipes.options import Options
+from recipes.pretrain_config import PretrainConfig
 
+# Of every command that keeps a run.json: steps of chains, and what is no step.
+CONFIGS: Mapping[str, type[Options]] = {name: kind.options for name, kind in KINDS.items()} | {
+    "pretrain": PretrainConfig
+}
 # How a run was started does not change what comes of it.
 NOT_REPEATED = ("overwrite", "resume")
 
@@ -19,8 +25,8 @@ def command_line(command: str, options: Mapping[str, Any]) -> str:
 
     A command that is not known is told with all of its options.
     """
-    kind = KINDS.get(command)
-    fields: Mapping[str, FieldInfo] = kind.options.model_fields if kind else {}
+    config = CONFIGS.get(command)
+    fields: Mapping[str, FieldInfo] = config.model_fields if config else {}
     words = ["enc", command]
     for name in sorted(options, key=lambda name: not _is_argument(fields.get(name))):
         if name not in NOT_REPEATED and not _is_default(fields.get(name), options[name]):

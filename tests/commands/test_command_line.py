@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from commands.app import run
-from recipes.chain_steps import KINDS
-from recipes.command_line import command_line
+from recipes.command_line import CONFIGS, command_line
 
 OPTIONS = {
     "finetune": {
@@ -34,13 +33,14 @@ OPTIONS = {
     "prune-neurons": {"model": "m", "data": "d", "output": Path("o"), "sparsity": 0.25, "repair": False},
     "drop-layers": {"model": "m", "data": "d", "output": Path("o"), "layers": 3},
     "distill": {"model": "m", "data": "d", "output": Path("o"), "layers": 3, "control": False},
+    "pretrain": {"corpus": ("a.txt", "b c.txt"), "config": "tiny", "output": Path("o"), "lowercase": False},
     "export": {"model": "m", "data": "d", "output": Path("o"), "precision": "int8"},
 }
 
 
-@pytest.mark.parametrize("command", KINDS)
+@pytest.mark.parametrize("command", CONFIGS)
 def test_command_line_of_a_run_gives_its_options_again(command, monkeypatch):
-    options = KINDS[command].options(**OPTIONS[command])
+    options = CONFIGS[command](**OPTIONS[command])
     module = importlib.import_module(f"commands.{command.replace('-', '_')}")
     seen = []
 
