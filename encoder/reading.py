@@ -7,7 +7,7 @@ changes no other cell's type, and a fault is found with its line and column.
 import codecs
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,39 +178,45 @@ def _read_parquet(path: Path, problems: list[str]) -> Table | None:
 
 
 def _parse_json_lines(text: str, name: str, problems: list[str]) -> Table | None:
-    rows: list[dict[str, Any]] = []
-    places: list[int] = []
     found: list[str] = []
-    blank = 0
     # Not splitlines(): a JSON string may hold U+2028 and the like, which are no line ends here.
-    for number, line in enumerate(text.split("\n"), start=1):
+    numbered = list(read_json_lines(text.split("\n"), name=name, problems=found))
+    problems.extend(found)
+    if found or not numbered:
+        if not found:
+            problems.append(f"{name}: the file has no rows")
+        return None
+    rows = [row for _, row in numbered]
+    columns = {key: [row.get(key) for row in rows] for key in _keys(rows)}
+    blank = text.count("\n") + (not text.endswith("\n")) - len(rows)
+    notes = (f"{name}: {blank} blank lines skipped",) if blank else ()
+    return Table(name, columns, [number for number, _ in numbered], notes=notes)
+
+
+def read_json_lines(
+    lines: Iterable[str], *, name: str, problems: list[str], first: int = 1
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects in ``lines``, whose numbers begin with ``first``, each with its number; no blank lines.
+
+    What is no object goes into ``problems`` instead, with its line.
+    """
+    for number, line in enumerate(lines, start=first):
         if not line.strip():
-            blank += 1
             continue
         try:
             row = json.loads(line, object_pairs_hook=_unique_keys)
         except json.JSONDecodeError as error:
-            found.append(f"{name}:{number}:{error.colno}: not valid JSON: {error.msg}")
+            problems.append(f"{name}:{number}:{error.colno}: not valid JSON: {error.msg}")
             continue
         except (RecursionError, ValueError) as error:
-            found.append(f"{name}:{number}: not valid JSON: {error}")
+            problems.append(f"{name}:{number}: not valid JSON: {error}")
             continue
         if not isinstance(row, dict):
-            found.append(
+            problems.append(
                 f'{name}:{number}: expected an object like {{"text": …, "label": …}}, found {_kind(row)}'
             )
             continue
-        rows.append(row)
-        places.append(number)
-    problems.extend(found)
-    if found or not rows:
-        if not found:
-            problems.append(f"{name}: the file has no rows")
-        return None
-    columns = {key: [row.get(key) for row in rows] for key in _keys(rows)}
-    blank -= text.endswith("\n")
-    notes = (f"{name}: {blank} blank lines skipped",) if blank else ()
-    return Table(name, columns, places, notes=notes)
+        yield number, row
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

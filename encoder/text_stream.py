@@ -1,16 +1,18 @@
-"""Texts of a file a piece at a time: lines and Parquet in bounded memory, as many as there are."""
+"""Texts of a file a piece at a time: lines, JSON lines and Parquet in bounded memory, however many."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 from encoder.cells import read_text_cells
 from encoder.columns import choose_columns
 from encoder.errors import DataError
-from encoder.reading import Table, decode
+from encoder.reading import Table, decode, read_json_lines
 from encoder.texts import read_text_table
+
+T = TypeVar("T")
 
 # In these a line feed is not one byte, so that lines cannot be told apart before they are decoded.
 WIDE_ENCODINGS = ("utf-16", "utf-32", "utf_16", "utf_32")
@@ -28,7 +30,8 @@ class TextStream:
 def stream_texts(path: Path, *, text_column: str | None, encoding: str | None) -> TextStream:
     """The texts of ``path``, as ``texts.read_text_table`` finds them; an empty one is a text too.
 
-    Of a .txt or a Parquet file only a piece is in memory at a time; CSV, TSV and JSON lines are read whole.
+    Of a .txt, a .jsonl or a Parquet file only a piece is in memory at a time; CSV and TSV are read whole, as
+    are encodings in which a line feed is not one byte.
 
     Raises:
         DataError: the file cannot be read; where it is read in pieces, when a broken line is reached.
@@ -37,6 +40,8 @@ def stream_texts(path: Path, *, text_column: str | None, encoding: str | None) -
     wide = (encoding or "").lower().startswith(WIDE_ENCODINGS)
     if suffix == ".txt" and path.is_file() and not wide:
         return _stream_lines(path, encoding)
+    if suffix == ".jsonl" and path.is_file() and not wide:
+        return _stream_json_lines(path, text_column, encoding)
     if suffix == ".parquet" and path.is_file():
         return _stream_parquet(path, text_column)
     table, texts, _ = read_text_table(path, pair=False, text_column=text_column, encoding=encoding)
@@ -57,11 +62,53 @@ def _stream_lines(path: Path, encoding: str | None) -> TextStream:
 
     def pieces(size: int, first: int) -> Iterator[list[str]]:
         with path.open("rb") as file:
-            lines = enumerate(islice(file, first, None), first + 1)
-            while piece := list(islice(lines, size)):
-                yield [_decode_line(line, path, number, encoding) for number, line in piece]
+            yield from _in_pieces(islice(_decoded(file, path, encoding), first, None), size)
 
     return TextStream(rows, pieces)
+
+
+def _stream_json_lines(path: Path, text_column: str | None, encoding: str | None) -> TextStream:
+    """A first reading finds the columns and all that is no row, a later one the texts."""
+    problems: list[str] = []
+
+    def rows(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
+        return read_json_lines(_decoded(file, path, encoding), name=str(path), problems=problems)
+
+    names: dict[str, None] = {}
+    count = 0
+    try:
+        with path.open("rb") as file:
+            for _, row in rows(file):
+                count += 1
+                names.update(dict.fromkeys(row))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if problems or not count:
+        raise DataError.from_problems(problems or [f"{path}: the file has no rows"])
+    column = choose_columns(list(names), where=str(path), text=text_column, need_label=False, pair=False).text
+
+    def texts(numbered: list[tuple[int, dict[str, Any]]]) -> list[str]:
+        cells = [row.get(column) for _, row in numbered]
+        found = read_text_cells(Table(str(path), {column: cells}, [n for n, _ in numbered]), column, problems)
+        if problems:
+            raise DataError.from_problems(problems)
+        return found
+
+    def pieces(size: int, first: int) -> Iterator[list[str]]:
+        with path.open("rb") as file:
+            yield from map(texts, _in_pieces(islice(rows(file), first, None), size))
+
+    return TextStream(count, pieces)
+
+
+def _in_pieces(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    while piece := list(islice(items, size)):
+        yield piece
+
+
+def _decoded(file: BinaryIO, path: Path, encoding: str | None) -> Iterator[str]:
+    """The lines of ``file`` without their ends; one that does not fit ``encoding`` ends it."""
+    return (_decode_line(line, path, number, encoding) for number, line in enumerate(file, start=1))
 
 
 def _count_lines(path: Path) -> int:

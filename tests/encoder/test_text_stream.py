@@ -72,3 +72,20 @@ def test_file_without_texts_is_refused(tmp_path, name, content, message) -> None
         (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=message):
         stream_texts(tmp_path / name, text_column=None, encoding=None)
+
+
+def test_all_lines_that_are_no_rows_are_named_before_the_first_text(tmp_path) -> None:
+    (tmp_path / "texts.jsonl").write_text('{"text": "a"}\n\n["b"]\n{"text": \n')
+    with pytest.raises(
+        DataError, match=r"(?s)texts.jsonl:3: expected an object.*texts.jsonl:4:\d+: not valid"
+    ):
+        stream_texts(tmp_path / "texts.jsonl", text_column=None, encoding=None)
+
+
+def test_json_lines_are_streamed_over_blank_ones_and_wrong_cells_have_their_line(tmp_path) -> None:
+    (tmp_path / "texts.jsonl").write_text('{"text": "a"}\n\n{"text": "b", "more": 1}\n{"text": [1]}\n')
+    found = stream_texts(tmp_path / "texts.jsonl", text_column=None, encoding=None)
+    pieces = found.pieces(1, 1)
+    assert (found.num_rows, next(pieces)) == (3, ["b"])
+    with pytest.raises(DataError, match=r"texts.jsonl:4: text is not text but list"):
+        next(pieces)
