@@ -11,7 +11,7 @@ from recipes.run_config import RunConfig
 EPILOG = (
     "[bold]Examples[/bold]\n\n"
     "enc run quickstart --output runs/quickstart\n\n"
-    "enc run mine.toml --model minilm-l6 --data reviews.csv --set distill.layers=3\n\n"
+    "enc run mine.toml --model minilm-l6 --data reviews.csv --set distill.layers=3 --dry-run\n\n"
     "enc recipes list"
 )
 GATE_FAILED, INTERRUPTED = 1, 130
@@ -27,6 +27,9 @@ def run(given: dict[str, Any], *, as_json: AsJson = False) -> None:
     from commands.tables import open_console
     from recipes.run import run as run_chain
 
+    if options.dry_run:
+        _show_plan(options, as_json=as_json)
+        return
     try:
         with show_progress() as progress:
             outcome = run_chain(options, progress)
@@ -41,3 +44,17 @@ def run(given: dict[str, Any], *, as_json: AsJson = False) -> None:
         sys.stdout.flush()
         sys.stderr.write(f"{outcome.failure}.\n")
         raise typer.Exit(GATE_FAILED)
+
+
+def _show_plan(options: RunConfig, *, as_json: bool) -> None:
+    from commands.plan_report import show_plan
+    from commands.progress import show_progress
+    from commands.tables import open_console
+    from recipes.plan import make_plan
+
+    with show_progress() as progress:
+        plan = make_plan(options, progress)
+    if as_json:
+        sys.stdout.write(plan.to_json())
+    else:
+        show_plan(plan, open_console())

@@ -176,33 +176,39 @@ def draw_new_classifier_(model: Classifier, seed: int) -> None:
             model.get_parameter(name).copy_(values)
 
 
+def stored_parameters(model: Classifier | MaskedLanguageModel) -> dict[str, Tensor]:
+    """The parameters of ``model`` as its file has them: under standard names where its shape is standard."""
+    state = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    if not huggingface.is_standard(model.config):
+        return state
+    standard: dict[str, Tensor] = {}
+    for module, parts in huggingface.parameter_names(model.config).items():
+        for kind in ("weight", "bias"):
+            if f"{module}.{kind}" in state:
+                pieces = state[f"{module}.{kind}"].chunk(len(parts))
+                standard |= {
+                    f"{part}.{kind}": piece.clone() for part, piece in zip(parts, pieces, strict=True)
+                }
+    return standard
+
+
 def save_classifier(model: Classifier, tokenizer: Tokenizer, folder: Path) -> None:
     """Write config.json, model.safetensors (float32) and the tokenizer into ``folder``, file by file."""
-    _save(model, model.task, tokenizer, folder)
+    save_weights(model, model.task, folder)
+    tokenizer.save(folder)
 
 
 def save_language_model(model: MaskedLanguageModel, tokenizer: Tokenizer, folder: Path) -> None:
     """As ``save_classifier``: a folder to fine-tune from, which holds the head too."""
-    _save(model, None, tokenizer, folder)
+    save_weights(model, None, folder)
+    tokenizer.save(folder)
 
 
-def _save(
-    model: Classifier | MaskedLanguageModel, task: Task | None, tokenizer: Tokenizer, folder: Path
-) -> None:
+def save_weights(model: Classifier | MaskedLanguageModel, task: Task | None, folder: Path) -> None:
+    """Write config.json and model.safetensors (float32) into ``folder``."""
     from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
-    state = {name: p.detach().to("cpu", torch.float32).contiguous() for name, p in model.named_parameters()}
-    if huggingface.is_standard(model.config):
-        standard: dict[str, Tensor] = {}
-        for module, parts in huggingface.parameter_names(model.config).items():
-            for kind in ("weight", "bias"):
-                if f"{module}.{kind}" in state:
-                    pieces = state[f"{module}.{kind}"].chunk(len(parts))
-                    standard |= {
-                        f"{part}.{kind}": piece.clone() for part, piece in zip(parts, pieces, strict=True)
-                    }
-        state = standard
+    state = {name: p.to("cpu", torch.float32).contiguous() for name, p in stored_parameters(model).items()}
     write_atomic(folder / WEIGHTS_FILE, save(state, metadata={"format": "pt"}))
     write_json(folder / CONFIG_FILE, huggingface.config_to_json(model.config, task))
-    tokenizer.save(folder)

@@ -24,21 +24,19 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 def read_chain(
-    recipe: str, *, model: str | None = None, data: str | None = None, settings: Sequence[str] = ()
+    recipe: str, given: Mapping[str, Any] | None = None, settings: Sequence[str] = ()
 ) -> tuple[Chain, list[str]]:
     """The chain that ``recipe`` describes, a file or a preset, and all that is wrong with it, with its place.
 
-    ``model`` and ``data`` take the place of the recipe's. ``settings`` are options as ``distill.layers=3``
-    or, of the chain, ``seed=1``. Where something is wrong, the chain has the steps that can be looked at
-    further.
+    ``given`` are options of the chain, in the place of the recipe's. ``settings`` are options as
+    ``distill.layers=3`` or, of the chain, ``seed=1``. Where something is wrong, the chain has the steps that
+    can be looked at further.
 
     Raises:
         ConfigError: there is no such recipe.
     """
-    found = find_recipe(recipe)
-    given = {name: value for name, value in (("model", model), ("data", data)) if value is not None}
-    reader = _Reader(found, recipe)
-    return reader.read(settings, given), reader.problems
+    reader = _Reader(find_recipe(recipe), recipe)
+    return reader.read(settings, given or {}), reader.problems
 
 
 @dataclass
@@ -59,7 +57,7 @@ class _Reader:
     source: str
     problems: list[str] = field(default_factory=list)
 
-    def read(self, settings: Sequence[str], given: Mapping[str, str]) -> Chain:
+    def read(self, settings: Sequence[str], given: Mapping[str, Any]) -> Chain:
         """The chain, up to the first step that is not understood."""
         values = self.file.values
         for key in values:
@@ -125,7 +123,7 @@ class _Reader:
                 self.problems.append(f"--set {setting}: no step {step!r}{hint}")
 
     def _chain_options(
-        self, table: Mapping[str, Any], own: Mapping[str, str], given: Mapping[str, str]
+        self, table: Mapping[str, Any], own: Mapping[str, str], given: Mapping[str, Any]
     ) -> ChainOptions:
         where, known = "[chain] ", ChainOptions.model_fields
         for name, text in ((f"unknown key {key!r}", key) for key in table if key not in known):
@@ -174,6 +172,7 @@ class _Reader:
         values = {name: value for name, value in shared.items() if name in ours}
         values |= {name: value for name, value in raw.values.items() if name in ours}
         values = _overridden(kind.options, values, {k: v for k, v in raw.set.items() if k in ours})
+        self._share_max_drop(values, chain, where)
         models = _Models(chain.model or MISSING, kind, before, values)
         values |= models.resolved
         if sure:
@@ -183,6 +182,18 @@ class _Reader:
             values["output"] = Path(f"{number:02}-{raw.name}")
         made = self._build(kind.options, values, lambda name: _spelt(name, raw.set, raw.name), where)
         return None if made is None else Step(number, raw.name, raw.command, kind, made, models.names)
+
+    def _share_max_drop(self, values: dict[str, Any], chain: ChainOptions, where: str) -> None:
+        """A step's ``max_drop`` of ``"25%"``, which is that share of the chain's."""
+        given = values.get("max_drop")
+        found = re.fullmatch(r"(\d{1,3})\s*%", given) if isinstance(given, str) else None
+        if found is None:
+            return
+        values.pop("max_drop")
+        if chain.max_drop is None:
+            self._tell(f"max_drop is {given!r} of the chain's max_drop, and that is not given", where)
+        else:
+            values["max_drop"] = chain.max_drop * int(found[1]) / 100
 
     def _build(
         self, config: type[Config], values: Mapping[str, Any], call: Callable[[str], str], where: str

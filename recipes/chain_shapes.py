@@ -13,8 +13,11 @@ from encoder.config import EncoderConfig, LayerShape
 from encoder.errors import CompressionError, ConfigError
 from recipes.chain import Step
 
-# about: which units stay is not known, only how many. at most: it may become smaller.
-Certainty = Literal["exact", "about", "at most"]
+# about: how many units each layer keeps is known, not which. uneven: how many all keep together, so that bytes
+# are known but for some of the description. roughly: of layers that differ, which ones stay is not known.
+# at most: it may become smaller.
+Certainty = Literal["exact", "about", "uneven", "roughly", "at most"]
+ORDER: tuple[Certainty, ...] = ("exact", "about", "uneven", "roughly", "at most")
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,10 @@ def reshape(step: Step, before: Shape) -> Shape:
         ConfigError, CompressionError: its options do not fit that shape.
     """
     config, certainty = SHAPES[step.command](step.options, before.config)
-    order: tuple[Certainty, ...] = ("exact", "about", "at most")
-    return Shape(config, max(before.certainty, certainty, key=order.index))
+    fewer = config.num_hidden_layers < before.config.num_hidden_layers
+    if fewer and before.certainty == "uneven":
+        certainty = max(certainty, "roughly", key=ORDER.index)
+    return Shape(config, max(before.certainty, certainty, key=ORDER.index))
 
 
 def _finetuned(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
@@ -66,17 +71,21 @@ def _without_units(
     wanted = want_units(options, config, unit, number, least)
     if wanted.keep is None:  # as many as max_drop allows, at least one
         return config, "at most"
-    kept, certainty = wanted.kept, "exact"
+    kept = wanted.kept
+    certainty: Certainty = "exact"
     if kept is None:
         blank = [np.zeros(count) for count in wanted.counts]
         kept = select_units(blank, wanted.keep, scope="layer", min_per_layer=least)
-        certainty = "exact" if options.scope == "layer" and unit == "neurons" else "about"
+        if options.scope == "global":
+            certainty = "uneven"
+        elif unit == "heads":
+            certainty = "about"
     layers = zip(config.layers, kept, strict=True)
     if unit == "heads":
         made = [_with(shape, heads=tuple(shape.heads[place] for place in places)) for shape, places in layers]
     else:
         made = [_with(shape, intermediate_size=len(places)) for shape, places in layers]
-    return config.model_copy(update={"layers": tuple(made)}), certainty  # type: ignore[return-value]
+    return config.model_copy(update={"layers": tuple(made)}), certainty
 
 
 def _with(shape: LayerShape, **sizes: Any) -> LayerShape:
@@ -96,7 +105,10 @@ def _without_layers(options: Any, config: EncoderConfig) -> tuple[EncoderConfig,
 
 def _some_layers(config: EncoderConfig, keep: int) -> tuple[EncoderConfig, Certainty]:
     """``keep`` layers, whichever they are."""
-    certainty: Certainty = "exact" if len(set(config.layers)) == 1 else "about"
+    alike = len({(len(one.heads), one.head_size, one.intermediate_size) for one in config.layers}) == 1
+    certainty: Certainty = "roughly"
+    if alike:
+        certainty = "exact" if len(set(config.layers)) == 1 else "about"
     return _keep(config, list(range(keep))), certainty
 
 

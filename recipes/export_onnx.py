@@ -3,14 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compress.deployed import ACTIVATIONS, Export, write_deployed
 from compress.machine import cpu_flags
+from encoder.config import EncoderConfig
 from encoder.errors import ExportError
+from encoder.task import Task
 from recipes.export_config import ExportConfig
 from recipes.export_inputs import ExportInputs
 from recipes.observer import Observer
+
+if TYPE_CHECKING:
+    from encoder.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -53,24 +58,31 @@ def make_graph(options: ExportConfig, inputs: ExportInputs, observer: Observer) 
 
 def write_graph_folder(options: ExportConfig, inputs: ExportInputs, proto: Any, folder: Path) -> Export:
     """Write ``proto``, an ``onnx.ModelProto``, with all it needs; returns what config.json says of it."""
+    model, max_length = inputs.model, inputs.start.found.max_length
+    export = describe_export(options, model.config, model.task, inputs.tokenizer, max_length)
+    write_deployed(folder, proto, model, inputs.tokenizer, export)
+    return export
+
+
+def describe_export(
+    options: ExportConfig, config: EncoderConfig, task: Task, tokenizer: "Tokenizer", max_length: int
+) -> Export:
+    """What config.json says of the graph of a model of this shape."""
     from compress.onnx_graph import OPSET, graph_inputs, possible_form
     from compress.quantization import int8_is_exact
 
-    task, tokenizer = inputs.model.task, inputs.tokenizer
-    export = Export(
-        form=possible_form(inputs.model.config, options.graph),
+    return Export(
+        form=possible_form(config, options.graph),
         precision=options.precision,
         opset=options.opset or OPSET,
-        inputs=graph_inputs(inputs.model.config),
+        inputs=graph_inputs(config),
         activation=ACTIVATIONS[task.kind],
-        max_length=inputs.start.found.max_length,
+        max_length=max_length,
         truncation_side=tokenizer.truncation_side,
         segments=tokenizer.uses_token_types,
         cpu_flags=cpu_flags(),
         exact_int8_needed=options.precision == "int8" and not options.any_cpu and int8_is_exact(),
     )
-    write_deployed(folder, proto, inputs.model, tokenizer, export)
-    return export
 
 
 def _listed(counts: Mapping[str, int]) -> str:

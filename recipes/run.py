@@ -58,7 +58,9 @@ def open_chain(config: RunConfig) -> tuple[Chain, Path]:
     Raises:
         ConfigError: all that is wrong with the recipe, its models, its data and what it asks of them.
     """
-    chain, problems = read_chain(config.recipe, model=config.model, data=config.data, settings=config.set)
+    shortcuts = {name: getattr(config, name) for name in ("model", "data", "max_drop")}
+    given = {name: value for name, value in shortcuts.items() if value is not None}
+    chain, problems = read_chain(config.recipe, given, config.set)
     problems += check_chain(chain)
     if problems:
         raise ConfigError.from_problems(problems)

@@ -30,6 +30,14 @@ class RunConfig(Options):
         "train/validation/test files, a data set hub name, or bbc-news.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "DATA"},
     )
+    max_drop: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="The loss of score against the first fine-tuned model that is allowed after any step, in "
+        "points, instead of the recipe's: 1 is 0.01 of accuracy.",
+        json_schema_extra=MODEL_AND_DATA,
+    )
     output: Path | None = Field(
         default=None,
         description="The folder of all steps, a folder each; otherwise runs/ and the name of the recipe.",
@@ -40,6 +48,12 @@ class RunConfig(Options):
         description="Set an option of a step (distill.layers=3), or one of the chain (seed=1); with nothing "
         "behind the sign it is as if not given. Can be given several times.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "STEP.OPTION=VALUE"},
+    )
+    dry_run: bool = Field(
+        default=False,
+        description="Show what each step would do, how big its model would be and how long it would take, "
+        "and do nothing.",
+        json_schema_extra=OUTPUT,
     )
     force: bool = Field(
         default=False,

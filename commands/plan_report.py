@@ -1,0 +1,84 @@
+"""What a chain would do, as a table: each step with what it makes, needs and takes."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from commands.tables import duration, facts_table, make_table, print_indented, size
+from recipes.plan import Plan, PlannedStep
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+BOUNDS = {"exact": "", "about": "", "uneven": "", "roughly": "~ ", "at most": "≤ ", "at least": "≥ "}
+
+
+def show_plan(plan: Plan, console: "Console") -> None:
+    """All of a plan."""
+    console.print()
+    console.print(_steps_table(plan))
+    for line in _remarks(plan):
+        print_indented(console, line)
+    console.print()
+    console.print(facts_table(_facts(plan)))
+
+
+def _steps_table(plan: Plan) -> "Table":
+    table = make_table(
+        "step", "from", "options", "layers", "parameters", "MACs a token", "on disk", "time", texts=3
+    )
+    for step in plan.steps:
+        bound = BOUNDS[step.size or "exact"]
+        made = step.parameters is not None
+        table.add_row(
+            step.folder,
+            ", ".join(step.models),
+            _options(step),
+            str(step.layers) if made else "",
+            f"{bound if step.size != 'at least' else ''}{step.parameters:,}" if made else "",
+            f"{(step.macs_per_token or 0) / 1e6:.2f} M" if made else "",
+            f"{bound}{size(step.bytes_on_disk or 0)}" if made else "",
+            "done" if step.done else f"~ {duration(step.seconds)}",
+        )
+    for place in (0, 3, 4, 5, 6, 7):
+        table.columns[place].no_wrap = True
+    return table
+
+
+def _options(step: PlannedStep) -> str:
+    """``layers = 3, control = false``."""
+    pairs = (f"{name} = {_value(value)}" for name, value in step.options.items())
+    own = [] if step.name == step.command else [f"enc {step.command}"]
+    return ", ".join([*own, *pairs])
+
+
+def _value(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _remarks(plan: Plan) -> Iterator[str]:
+    sizes = {step.size for step in plan.steps}
+    yield "Sizes follow from the shapes; those without a sign are exact, as far as they are shown."
+    if "roughly" in sizes:
+        yield "~: the layers differ, and which of them stay is found out on the way."
+    if "at most" in sizes:
+        yield "≤: the gate of a step decides how much goes; it may be less."
+    if "at least" in sizes:
+        yield "≥: in int8, unless parts have to stay in float to keep the score."
+    yield (
+        f"Times are by a trial of {duration(plan.trial_seconds)} on this machine as it is now, and "
+        "right within a factor of two if it stays so."
+    )
+
+
+def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
+    rows = ", ".join(f"{amount:,} {name}" for name, amount in plan.rows.items())
+    yield "recipe", f"{plan.recipe}: {plan.description}" if plan.description else plan.recipe
+    yield "model", plan.model
+    yield "data", f"{plan.data}: {rows} rows, {plan.tokens:.1f} tokens in a training row"
+    yield "disk", f"{size(plan.disk_bytes)} at most"
+    yield "time", f"about {duration(plan.seconds)}"
+    yield "would be in", plan.output
