@@ -8,7 +8,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-fast lint format quickstart clean
+.PHONY: help install test test-fast lint format docs quickstart clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ lint: $(STAMP) ## ruff, mypy and the import contracts
 format: $(STAMP) ## rewrite the sources as ruff formats them
 	$(RUN)/ruff check --fix-only .
 	$(RUN)/ruff format .
+
+docs: $(STAMP) ## bring the lists of options in docs/ up to date
+	$(RUN)/python -m commands.option_docs docs
 
 quickstart: $(STAMP) ## fine-tune a real encoder on real news articles, ask it something, distil it
 	$(RUN)/enc finetune --model minilm-l6 --data bbc-news --output runs/quickstart --overwrite \

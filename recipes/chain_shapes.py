@@ -13,8 +13,8 @@ from encoder.config import EncoderConfig, LayerShape
 from encoder.errors import CompressionError, ConfigError
 from recipes.chain import Step
 
-# about: how many units each layer keeps is known, not which. uneven: how many all keep together, so that bytes
-# are known but for some of the description. roughly: of layers that differ, which ones stay is not known.
+# about: how many units each layer keeps is known, not which. uneven: how many all keep together, so that
+# bytes are known but for a few. roughly: of layers that differ, which ones stay is not known.
 # at most: it may become smaller.
 Certainty = Literal["exact", "about", "uneven", "roughly", "at most"]
 ORDER: tuple[Certainty, ...] = ("exact", "about", "uneven", "roughly", "at most")

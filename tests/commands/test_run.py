@@ -65,3 +65,16 @@ def test_an_interrupt_says_how_it_goes_on(words, capsys, monkeypatch):
     monkeypatch.setattr("recipes.finetune.finetune", interrupt)
     assert run(words) == 130
     assert "The same command goes on where it was." in capsys.readouterr().err
+
+
+def test_a_dry_run_shows_each_step_and_does_nothing(words, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("recipes.row_times._time_process", lambda *_: 1.0)
+    assert run([*words, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    (first,) = (line for line in shown.splitlines() if line.startswith(" 01-finetune"))
+    assert " 30,626 " in first and first.rstrip().endswith("s")
+    assert "01-finetune" in shown and "layers = 2" in shown
+    assert "80 train, 24 validation, 24 test rows" in shown
+    assert not (tmp_path / "out").exists()
+    assert run([*words, "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"][1]["layers"] == 2
