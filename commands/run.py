@@ -23,6 +23,7 @@ def run(given: dict[str, Any], *, as_json: AsJson = False) -> None:
     options = build_config(RunConfig, given)
 
     from commands.progress import show_progress
+    from commands.report import write_report
     from commands.run_report import show_chain
     from commands.tables import open_console
     from recipes.run import run as run_chain
@@ -33,6 +34,8 @@ def run(given: dict[str, Any], *, as_json: AsJson = False) -> None:
     try:
         with show_progress() as progress:
             outcome = run_chain(options, progress)
+            progress.stage("Writing the report")
+            page = write_report(outcome.root)
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted. The same command goes on where it was.\n")
         raise typer.Exit(INTERRUPTED) from None
@@ -40,6 +43,7 @@ def run(given: dict[str, Any], *, as_json: AsJson = False) -> None:
         sys.stdout.write(outcome.record.to_json())
     else:
         show_chain(outcome, open_console())
+        sys.stdout.write(f"\n{page}\n")
     if outcome.failure is not None:
         sys.stdout.flush()
         sys.stderr.write(f"{outcome.failure}.\n")
