@@ -19,6 +19,7 @@ import typer.core
 from commands import (
     attention,
     bench,
+    compress,
     distill,
     drop_layers,
     embed,
@@ -97,6 +98,7 @@ for _module, _command in (
     (prune_heads, prune_heads.prune_heads),
     (prune_neurons, prune_neurons.prune_neurons),
     (drop_layers, drop_layers.drop_layers),
+    (compress, compress.compress),
     (distill, distill.distill),
     (export, export.export),
     (report, report.report),

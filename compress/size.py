@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 # Where a row's work is done, in the order in which it is met. `enc profile` shows the same parts.
 PARTS = ("embeddings", "projections", "scores and mixing", "feed-forward", "classifier")
 
+# In the folder of a compressed model, the model as it was before its export.
+TORCH_FOLDER = "torch"
 # What a run leaves in the folder beside the model. Everything else is needed to use the model.
 NOT_THE_MODEL = (
     *("run.json", "report.*", "predictions.*", "*.log", ".*", "training"),
     *("MODEL_CARD.md", "SHA256SUMS", "example.py"),
+    TORCH_FOLDER,
 )
 
 

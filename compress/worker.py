@@ -49,7 +49,8 @@ class Worker:
         self._prepared: dict[int, list[Any]] = {}
 
     def open(self, runtime: str, model: str, device: str, threads: int, workload: str) -> Answer:
-        """Load everything; nothing is run yet."""
+        """Load everything, in place of what was open before; nothing is run yet."""
+        self._prepared = {}
         self._workload = Workload.load(Path(workload))
         self._runtime = open_runtime(runtime, Path(model), device=device, threads=threads)
         return {"libraries": [name for name in RUNTIME_LIBRARIES if name in sys.modules]}

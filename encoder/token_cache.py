@@ -18,12 +18,11 @@ from pathlib import Path
 import numpy as np
 import tokenizers
 
+from encoder.cache_folder import cache_folder
 from encoder.files import open_atomic
 from encoder.rows import TokenizedRows, offsets_of
 from encoder.tokenizer import EncodingStats, Tokenizer
 
-# The folder; set to nothing it switches the cache off.
-VARIABLE = "ENC_CACHE"
 # Texts with fewer letters than this are tokenized again: it takes no time that one would notice.
 MIN_LETTERS = 500_000
 # All files together; those that were not used for longest go first.
@@ -42,7 +41,7 @@ def encode_cached(
     on_rows: Callable[[int], None] | None = None,
 ) -> tuple[TokenizedRows, EncodingStats]:
     """``tokenizer.encode``, or what it made of the same texts before. Errors: those of ``encode``."""
-    folder = cache_folder()
+    folder = cache_folder("tokens")
     if folder is None or sum(map(len, chain(texts, pairs or ()))) < MIN_LETTERS:
         return tokenizer.encode(texts, pairs, max_length=max_length, on_rows=on_rows)
     file = folder / f"{_key(tokenizer, texts, pairs, max_length)}.npz"
@@ -53,17 +52,6 @@ def encode_cached(
     elif on_rows is not None:
         on_rows(len(texts))
     return found
-
-
-def cache_folder() -> Path | None:
-    """``tokens`` in the folder that ``ENC_CACHE`` names, or in the user's cache; None: switched off."""
-    given = os.environ.get(VARIABLE)
-    if given is not None:
-        return Path(given) / "tokens" if given else None
-    try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "enc" / "tokens"
-    except RuntimeError:  # a user without a home
-        return None
 
 
 def _key(tokenizer: Tokenizer, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> str:

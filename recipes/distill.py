@@ -69,7 +69,7 @@ def distill(config: DistillConfig, observer: Observer | None = None) -> Result:
     work = claim(folder, config, model=content, data=data, free=FREE_TO_CHANGE)
     teacher = _score(lesson.teacher, splits, inputs.start.device, "the teacher", recorder)
     before = time.perf_counter()
-    with closing(_ask_teacher(lesson, work if on_disk else None)) as targets:
+    with closing(ask_teacher(lesson, work if on_disk else None)) as targets:
         seconds = time.perf_counter() - before
         student = _teach(lesson, targets, work / "student")
     done = _Done(found, lesson, inputs, splits, student, teacher, seconds, needed, on_disk)
@@ -91,7 +91,8 @@ def _place_targets(lesson: "Lesson") -> tuple[bool, int]:
     return needed > 0 and place_on_disk(lesson.options, needed, what, lesson.observer), needed
 
 
-def _ask_teacher(lesson: "Lesson", folder: Path | None) -> "Targets":
+def ask_teacher(lesson: "Lesson", folder: Path | None) -> "Targets":
+    """What the teacher makes of the training rows, in one pass; in files in ``folder``, if there is one."""
     from compress.teacher import compute_targets
 
     device, done = lesson.start.device, 0

@@ -29,6 +29,7 @@ from recipes.export_vocabulary import prune_inputs_vocabulary
 from recipes.model_card import make_card
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import RUN_FILE, Result, describe_model, describe_parent
+from recipes.scoring import Scored
 from recipes.side_by_side import BothLatencies, measure_in_turns
 
 # Scores of a few rows are sums of few fractions; this much is their rounding and no loss.
@@ -65,7 +66,7 @@ def export(config: ExportConfig, observer: Observer | None = None) -> Result:
 
 
 @dataclass(frozen=True)
-class _Written:
+class Written:
     """What is in the folder, and how it did; ``export`` is ``None`` where it is no graph.
 
     ``more`` are those parts of an ``ExportResult`` that say how it was made.
@@ -80,15 +81,15 @@ class _Written:
 class _Made:
     """What was written, why it must not be used, and how fast it is."""
 
-    written: _Written
+    written: Written
     failures: tuple[str, ...]
     latency: BothLatencies
 
 
 def _make(config: ExportConfig, inputs: ExportInputs, work: Path, recorder: Recorder) -> _Made:
-    write = _write_graph if config.format == "onnx" else _write_standard
+    write = write_graph if config.format == "onnx" else _write_standard
     written = write(config, inputs, work, recorder)
-    failures = tuple(_failures(config, written.proven, main_metric(inputs.data.task)))
+    failures = tuple(find_failures(config, written.proven, main_metric(inputs.data.task)))
     latency = BothLatencies()
     if config.latency and config.format == "onnx" and not failures:
         recorder.stage("Measuring latency, in turns with the model before")
@@ -104,28 +105,29 @@ def _make(config: ExportConfig, inputs: ExportInputs, work: Path, recorder: Reco
     return _Made(written, failures, latency)
 
 
-def _write_standard(config: ExportConfig, inputs: ExportInputs, work: Path, observer: Observer) -> _Written:
+def _write_standard(config: ExportConfig, inputs: ExportInputs, work: Path, observer: Observer) -> Written:
     from compress.standard_shape import with_zeros
     from encoder.checkpoint import save_classifier
 
     observer.stage("Writing the standard folder")
     save_classifier(with_zeros(inputs.model), inputs.tokenizer, work)
-    return _Written(prove("torch-fp32", work, inputs, threads=config.threads, observer=observer))
+    return Written(prove("torch-fp32", work, inputs, threads=config.threads, observer=observer))
 
 
-def _write_graph(config: ExportConfig, inputs: ExportInputs, work: Path, observer: Observer) -> _Written:
+def write_graph(config: ExportConfig, inputs: ExportInputs, work: Path, observer: Observer) -> Written:
+    """Write the graph that ``config`` asks for into ``work``, with all it needs, and prove it there."""
     graph = make_graph(config, inputs, observer)
     counts = {"fused": dict(graph.fused), "fused_expected": dict(graph.fused_expected)}
     if config.precision == "int8":
         found = write_int8(config, inputs, graph, work, observer)
         choice = {"kept_in_float": found.kept, "trials": found.trials, "ranking": found.ranking}
-        return _Written(found.proven, found.export, counts | choice)
+        return Written(found.proven, found.export, counts | choice)
     export = write_graph_folder(config, inputs, graph.proto, work)
     proven = prove(export.runtime, work, inputs, threads=config.threads, observer=observer)
-    return _Written(proven, export, counts)
+    return Written(proven, export, counts)
 
 
-def _failures(config: ExportConfig, proven: Proven, metric: str) -> Iterator[str]:
+def find_failures(config: ExportConfig, proven: Proven, metric: str) -> Iterator[str]:
     """Why the folder must not be used, a sentence each."""
     for name, parity in proven.parity.items():
         rows = f"{parity.rows:,} {name} rows"
@@ -172,17 +174,27 @@ def _describe(
         seconds=time.perf_counter() - started,
         latency=made.latency.after,
         size=measure_size(after.model, work, sequence_lengths=mean),
-        export=_describe_export(
-            config, before, made, measure_size(before.model, found.folder, sequence_lengths=mean)
+        export=describe_export(
+            config,
+            before.before,
+            made.written,
+            made.failures,
+            made.latency,
+            measure_size(before.model, found.folder, sequence_lengths=mean),
         ),
     )
     return account.model_copy(update={"output": output})
 
 
-def _describe_export(
-    config: ExportConfig, inputs: ExportInputs, made: _Made, size_before: Size
+def describe_export(
+    config: ExportConfig,
+    before: Mapping[str, Scored],
+    written: Written,
+    failures: tuple[str, ...],
+    latency: BothLatencies,
+    size_before: Size,
 ) -> ExportResult:
-    written = made.written
+    """The part of run.json on what was ``written``; ``before`` is the model that it is compared with."""
     graph = {} if written.export is None else written.export.model_dump()
     return ExportResult(
         format=config.format,
@@ -195,11 +207,11 @@ def _describe_export(
         max_drop=config.max_drop,
         batch_size=BATCH_ROWS,
         parity=dict(written.proven.parity),
-        before={name: one.scores for name, one in inputs.before.items()},
+        before={name: one.scores for name, one in before.items()},
         drop=written.proven.drop,
-        failures=made.failures,
+        failures=failures,
         size_before=size_before,
-        latency_before=made.latency.before,
-        speedups=made.latency.speedups,
+        latency_before=latency.before,
+        speedups=latency.speedups,
         **written.more,
     )

@@ -11,6 +11,7 @@ READING: dict[str, Any] = {"panel": "Reading the data"}
 FREEZING: dict[str, Any] = {"panel": "Freezing"}
 SWEEP: dict[str, Any] = {"panel": "Sweep"}
 PRUNING: dict[str, Any] = {"panel": "Pruning"}
+COMPRESSING: dict[str, Any] = {"panel": "The goal, and the search for it"}
 STUDENT: dict[str, Any] = {"panel": "Student"}
 DISTILLING: dict[str, Any] = {"panel": "What it learns from its teacher"}
 EXPORT: dict[str, Any] = {"panel": "Export"}
@@ -22,7 +23,7 @@ OUTPUT: dict[str, Any] = {"panel": "Output and machine"}
 PANELS = tuple(
     panel["panel"]
     for panel in (
-        *(MODEL_AND_DATA, EXPORT, READING, FREEZING, SWEEP, PRUNING, STUDENT, DISTILLING),
+        *(MODEL_AND_DATA, COMPRESSING, EXPORT, READING, FREEZING, SWEEP, PRUNING, STUDENT, DISTILLING),
         *(TRAINING, MEASURING, VECTORS, OUTPUT),
     )
 )

@@ -92,8 +92,10 @@ def _proof(result: Result, export: ExportResult) -> Iterator[str]:
     for split, one in export.parity.items():
         same = "" if one.agreement is None else f", {one.agreement:.2%} of the rows with the same labels"
         difference = "not finite" if one.max_difference is None else f"{one.max_difference:.1e} at most"
+        in_torch = result.compress is not None and result.compress.folder is not None
+        other = "the model in `torch`" if in_torch else "the model before"
         yield (
-            f"Against the model before, on the {one.rows:,} {split} rows of {result.data.source} in batches "
+            f"Against {other}, on the {one.rows:,} {split} rows of {result.data.source} in batches "
             f"of {export.batch_size}, by a process that had loaded this folder only: logits differ by "
             f"{difference}{same}"
         )
@@ -130,7 +132,7 @@ def _speed_and_size(result: Result, export: ExportResult) -> Iterator[str]:
 
 def _lineage(result: Result) -> Iterator[str]:
     yield "## Where it comes from"
-    lines = [f"1. {result.created:%Y-%m-%d}: `enc export` made this folder."]
+    lines = [f"1. {result.created:%Y-%m-%d}: `enc {result.command}` made this folder."]
     parent = None if result.parent is None else result.parent.model_dump(mode="json")
     while parent is not None:
         lines.append(f"{len(lines) + 1}. {_ancestor(parent)}")

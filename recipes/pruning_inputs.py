@@ -10,6 +10,7 @@ from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
 from encoder.model_folder import read_config
 from encoder.rows import TokenizedRows
+from recipes.compress_config import CompressConfig
 from recipes.observer import Observer
 from recipes.pruning_options import PruningOptions
 from recipes.result import Parent
@@ -69,7 +70,7 @@ class PruningInputs:
         return main_score(model, self.splits.rows[split], device=self.start.device, observer=observer)
 
 
-def look_at_model(options: PruningOptions, observer: Observer) -> PrunedFrom:
+def look_at_model(options: PruningOptions | CompressConfig, observer: Observer) -> PrunedFrom:
     """The model that ``options`` name, before anything is computed.
 
     Raises:
@@ -81,7 +82,7 @@ def look_at_model(options: PruningOptions, observer: Observer) -> PrunedFrom:
     return PrunedFrom(found, read_config(found.folder), device)
 
 
-def read_rows(options: PruningOptions, start: PrunedFrom, observer: Observer) -> "TaskData":
+def read_rows(options: PruningOptions | CompressConfig, start: PrunedFrom, observer: Observer) -> "TaskData":
     """The data, labels matched by name; nothing is computed.
 
     Raises:

@@ -23,6 +23,7 @@ from encoder.errors import CheckpointError, ConfigError
 from encoder.files import OutputFolder, write_atomic
 from encoder.task import Task, TaskKind
 from recipes.class_scores import PerClass
+from recipes.compress_result import CompressResult
 from recipes.distill_result import DistillResult
 from recipes.export_result import ExportResult
 from recipes.freeze_verdict import Point, Verdict
@@ -195,7 +196,7 @@ class Result(Run):
     ``per_class`` is by split too, and empty for regression.
     ``sweep``: of `enc freeze-sweep`, which makes the model of one of its points. ``pruning``: of a command
     that removes something from its parent. ``distillation``: of `enc distill`, whose parent is the teacher.
-    ``export``: of `enc export`.
+    ``export``: of `enc export`. ``compress``: of `enc compress`, which exports too.
     """
 
     model: ModelResult
@@ -212,6 +213,7 @@ class Result(Run):
     pruning: PruningResult | None = None
     distillation: DistillResult | None = None
     export: ExportResult | None = None
+    compress: CompressResult | None = None
 
 
 def read_result(folder: Path) -> Result | None:

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import encoder.token_cache as token_cache
+from encoder.cache_folder import cache_folder
 from encoder.errors import DataError
 from encoder.model_folder import read_tokenizer
-from encoder.token_cache import cache_folder, encode_cached
+from encoder.token_cache import encode_cached
 from encoder.tokenizer import Tokenizer
 
 TEXTS = ["good film", "a bad plot and a very slow cast", ""]
@@ -154,10 +155,10 @@ def test_small_texts_and_a_switched_off_cache_leave_no_file(tmp_path, tokenizer,
 def test_the_folder_is_in_the_users_cache_unless_it_is_named(monkeypatch, tmp_path) -> None:
     monkeypatch.delenv("ENC_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "enc" / "tokens"
+    assert cache_folder("tokens") == tmp_path / "enc" / "tokens"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "enc" / "tokens"
+    assert cache_folder("tokens") == tmp_path / ".cache" / "enc" / "tokens"
 
 
 def test_text_that_is_no_unicode_is_an_error_as_ever(folder, tokenizer) -> None:

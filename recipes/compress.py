@@ -1,0 +1,227 @@
+"""Make a model as small and fast as a goal asks: a `CompressConfig` in, a folder to deploy, its `Result` out.
+
+All that is cheap comes first: a wrong option, a label that does not fit or a folder that cannot be made ends
+the run before anything is computed. Then a latency table is measured, candidates are scored without training,
+and only where none of them is good enough some are trained. The folder appears when it is complete.
+"""
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from pydantic import ValidationError
+
+from compress.deployed import CARD_FILE
+from compress.latency_table import LatencyTable
+from compress.process import default_threads
+from compress.size import TORCH_FOLDER, measure_size
+from encoder.files import write_atomic
+from recipes.account import make_account
+from recipes.against import describe_against
+from recipes.compress_attempts import DECIDES, Attempt, Exported
+from recipes.compress_config import CompressConfig
+from recipes.compress_result import CompressResult, Goal
+from recipes.compress_search import Search
+from recipes.compress_verdict import describe_verdict, why_missed
+from recipes.export import describe_export
+from recipes.export_proof import prove
+from recipes.first_look import look_first
+from recipes.model_card import make_card
+from recipes.observer import Observer, Recorder, Silent
+from recipes.pruning_inputs import PruningInputs, look_at_model, read_rows, score_before
+from recipes.result import RUN_FILE, Result, describe_model, describe_parent
+from recipes.resuming import claim, finish
+from recipes.scoring import Scored, score_split
+from recipes.trained import make_latency_workload
+
+TABLE_FILE = "latency-table.json"
+
+
+def compress(config: CompressConfig, observer: Observer | None = None) -> Result:
+    """The best model that meets the goal, otherwise the nearest; ``Result.compress.failure``: why not.
+
+    With ``resume`` a run of the same options goes on where it was interrupted: trainings continue, finished
+    ones and the latency table are kept, what comes before is computed again.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: before anything is computed, with all that is wrong of a
+        kind. ExportError: no graph of such a model can be written. CompressionError: no export may be used.
+    """
+    started = time.perf_counter()
+    recorder = Recorder(observer or Silent())
+    folder, finished = look_first("compress", config, recorder, needs_classifier=True)
+    if finished is not None:
+        return finished
+    start = look_at_model(config, recorder)
+    data = read_rows(config, start, recorder)
+    parent = describe_parent(start.found.source, start.found.folder)
+    work = claim(folder, config, model=parent.sha256, data=data.fingerprint)
+    inputs = score_before(start, parent, data, recorder)
+    table, goal = _measure(config, inputs, work, recorder)
+    search = Search.begin(config, inputs, table, goal, work, recorder)
+    search.run()
+    result = _finish(search, folder.work, started)
+    write_atomic(folder.work / RUN_FILE, result.to_json())
+    write_atomic(folder.work / CARD_FILE, make_card(result))
+    finish(folder)
+    return result
+
+
+def _measure(
+    config: CompressConfig, inputs: PruningInputs, work: Path, observer: Observer
+) -> tuple[LatencyTable, Goal]:
+    """The latency table of this machine, and the goal in ms; what an interrupted run found is taken."""
+    from compress.latency_probing import find_table
+
+    file = work / TABLE_FILE
+    with suppress(OSError, ValidationError, ValueError, KeyError):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        return LatencyTable.model_validate_json(lines[0]), Goal.model_validate_json(lines[1])
+    threads, rows = default_threads(config.threads), inputs.splits.rows[DECIDES]
+    tokens = max(1, round(float(np.median(rows.lengths))))
+    baseline = _measure_baseline(inputs, threads, observer)
+    observer.stage(f"Measuring what heads, neurons and layers take here, at {tokens} tokens")
+    table = find_table(inputs.start.config, tokens=tokens, threads=threads, on_done=observer.working)
+    asked = config.target_ms
+    if config.target_speedup is not None:
+        asked = baseline / config.target_speedup
+    assert asked is not None
+    goal = Goal(
+        max_drop=config.max_drop,
+        target_speedup=config.target_speedup,
+        target_ms=config.target_ms,
+        baseline_ms=baseline,
+        limit_ms=asked,
+    )
+    if not table.reliable:
+        observer.note("Other work disturbed the latency table, so it is not kept for other runs.")
+    write_atomic(file, f"{table.model_dump_json()}\n{goal.model_dump_json()}\n")
+    return table, goal
+
+
+def _measure_baseline(inputs: PruningInputs, threads: int, observer: Observer) -> float:
+    """The p50 of the original in torch in fp32, one row at a time, in ms."""
+    from compress.latency_probing import measure_undisturbed
+    from compress.workload import Workload
+
+    observer.stage("Measuring the original in torch")
+    single = Workload(make_latency_workload(inputs.splits.rows[DECIDES]).cases[:1])
+    return measure_undisturbed(inputs.start.found.folder, "torch-fp32", single, threads=threads)
+
+
+def _finish(search: Search, work: Path, started: float) -> Result:
+    """The chosen model in ``work``, scored on test, and the account of it all."""
+    candidates, attempt = search.conclude()
+    exported = attempt.export
+    assert exported is not None and exported.written.export is not None
+    config, inputs, recorder = search.config, search.inputs, search.recorder
+    for path in exported.folder.iterdir():
+        path.replace(work / path.name)
+    recorder.stage("Scoring the test rows with the chosen model")
+    scored = _score_all(config, exported, inputs, work, recorder)
+    failure = why_missed(candidates, search.goal)
+    folder = _save_torch(config, attempt, inputs, work, recorder, started)
+    split = inputs.reported
+    found, data = inputs.start.found, inputs.data
+    before, after = inputs.before[split].logits, scored[split].logits
+    mean = [max(1, round(float(inputs.splits.rows[split].lengths.mean())))]
+    size_before = measure_size(inputs.model, found.folder, sequence_lengths=mean)
+    return make_account(
+        "compress",
+        config,
+        model=describe_model(str(config.output), work, attempt.model, found.max_length),
+        parent=inputs.parent,
+        data=data,
+        encoded=inputs.splits.encoded,
+        scored=scored,
+        against=describe_against(found, split, data.task, before, after, data.labels(split)),
+        notes=recorder.notes,
+        seconds=time.perf_counter() - started,
+        training=attempt.training,
+        latency=exported.latency.after,
+        size=measure_size(attempt.model, work, sequence_lengths=mean),
+        export=describe_export(
+            exported.config,
+            inputs.before,
+            exported.written,
+            exported.failures,
+            exported.latency,
+            size_before,
+        ),
+        compress=CompressResult(
+            goal=search.goal,
+            met=failure is None,
+            failure=failure,
+            verdict=tuple(describe_verdict(candidates, search.goal, failure)),
+            table=search.table,
+            candidates=candidates,
+            importance_rows=search.maker.importance_rows,
+            trained=sum(one.training is not None for one in search.made),
+            num_epochs=config.num_epochs,
+            folder=folder,
+            before={name: one.scores for name, one in inputs.before.items()},
+            size_before=size_before,
+            latency_before=exported.latency.before,
+            speedups=exported.latency.speedups,
+        ),
+    )
+
+
+def _score_all(
+    config: CompressConfig, exported: Exported, inputs: PruningInputs, work: Path, observer: Observer
+) -> dict[str, Scored]:
+    """The scores of what is in ``work``; those of other rows than validation come from a fresh process."""
+    assert exported.written.export is not None
+    scored = dict(exported.written.proven.scored)
+    others = {name: one for name, one in inputs.before.items() if name not in scored}
+    if others:
+        given = replace(exported.inputs, before=others)
+        proven = prove(
+            exported.written.export.runtime, work, given, threads=config.threads, observer=observer
+        )
+        scored |= proven.scored
+    return {name: scored[name] for name in inputs.before}
+
+
+def _save_torch(
+    config: CompressConfig,
+    attempt: Attempt,
+    inputs: PruningInputs,
+    work: Path,
+    recorder: Recorder,
+    started: float,
+) -> str | None:
+    """The chosen model in torch, in a folder of its own with a run.json; nothing where it is the original."""
+    from encoder.checkpoint import save_classifier
+
+    if attempt.model is inputs.model:
+        return None
+    found, data, device = inputs.start.found, inputs.data, inputs.start.device
+    folder = work / TORCH_FOLDER
+    folder.mkdir()
+    save_classifier(attempt.model, found.tokenizer, folder)
+    recorder.stage("Scoring the chosen model in torch")
+    model = attempt.model.to(device)
+    scored = {
+        name: score_split(model, inputs.splits.rows[name], device=device, observer=recorder)
+        for name in inputs.before
+    }
+    source = str(config.output / TORCH_FOLDER)
+    account = make_account(
+        "compress",
+        config,
+        model=describe_model(source, folder, model, found.max_length),
+        parent=inputs.parent,
+        data=data,
+        encoded=inputs.splits.encoded,
+        scored=scored,
+        against=None,
+        notes=recorder.notes,
+        seconds=time.perf_counter() - started,
+        training=attempt.training,
+        size=measure_size(model, folder),
+    )
+    write_atomic(folder / RUN_FILE, account.model_copy(update={"output": source}).to_json())
+    return source

@@ -1,0 +1,136 @@
+"""The search of a compression: candidates made in earnest, one after another, until one meets the goal."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compress.latency_table import LatencyTable
+from encoder.errors import CompressionError
+from recipes.compress_attempts import Attempt, Attempts
+from recipes.compress_candidates import Maker, Plan, plan_candidates
+from recipes.compress_config import CompressConfig
+from recipes.compress_result import Candidate, Goal
+from recipes.compress_training import Teaching
+from recipes.compress_verdict import choose, is_fast_enough, keeps_score, mark, meets
+from recipes.observer import Recorder
+from recipes.pruning_inputs import PruningInputs
+
+# What is aimed at is faster than the goal by so much: a table is not as exact as a measurement.
+MARGIN = 0.92
+# Candidates that are exported at most without training, and as a refuge where the goal is not met.
+MOST_UNTRAINED, MOST_NEAREST = 4, 3
+
+
+@dataclass
+class Search:
+    """The candidates, and those that are made in earnest until one meets the goal.
+
+    ``found`` are all candidates by plan as they are without training, ``attempts`` those made in earnest.
+    """
+
+    config: CompressConfig
+    inputs: PruningInputs
+    table: LatencyTable
+    goal: Goal
+    maker: Maker
+    attempts: Attempts
+    plans: list[Plan]
+    found: dict[str, Candidate]
+    recorder: Recorder
+    made: list[Attempt] = field(default_factory=list)
+
+    @classmethod
+    def begin(
+        cls,
+        config: CompressConfig,
+        inputs: PruningInputs,
+        table: LatencyTable,
+        goal: Goal,
+        work: Path,
+        recorder: Recorder,
+    ) -> "Search":
+        """All candidates, scored without training."""
+        maker = Maker(config, inputs, recorder)
+        plans = plan_candidates(inputs.start.config, maker.find_importance(), table, goal.limit_ms * MARGIN)
+        found = maker.score_all(plans)
+        teaching = Teaching(config, maker, work)
+        attempts = Attempts(config, maker, teaching, goal, recorder)
+        return cls(config, inputs, table, goal, maker, attempts, plans, found, recorder)
+
+    def run(self) -> None:
+        """Make candidates until one meets the goal or nothing is left to try."""
+        for plan in self._ready()[:MOST_UNTRAINED]:
+            if self._try(self.attempts.untrained(plan)):
+                return
+        # Where none is fast enough, the fastest may still come nearer than what needs no training.
+        to_train = self._promising() or [min(self.plans, key=lambda plan: plan.predicted_ms)]
+        for plan in to_train[: self.config.max_candidates]:
+            if self._try(self.attempts.trained(plan)):
+                return
+        if not any(self._is_refuge(one) for one in self.made):
+            for plan in self._refuges()[:MOST_NEAREST]:
+                self.made.append(self.attempts.untrained(plan))
+                if self._is_refuge(self.made[-1]):
+                    return
+
+    def _try(self, attempt: Attempt) -> bool:
+        self.made.append(attempt)
+        one = attempt.candidate
+        fall = "not defined" if one.drop is None else f"{-one.drop * 100:+.2f} points"
+        speed = f", {one.speedup:.2f} times as fast" if one.speedup is not None else ""
+        self.recorder.note(f"{one.name}: {fall} on validation{speed}.")
+        return meets(one, self.goal)
+
+    def _is_refuge(self, attempt: Attempt) -> bool:
+        one = attempt.candidate
+        return one.proven and not one.failures and keeps_score(one, self.goal)
+
+    def _fast(self) -> list[Plan]:
+        """Those that the table holds to be fast enough, the best untrained score first."""
+        fast = [plan for plan in self.plans if is_fast_enough(self.found[plan.key], self.goal)]
+        return sorted(fast, key=lambda plan: (self._loss(plan), plan.predicted_ms))
+
+    def _ready(self) -> list[Plan]:
+        """Those that need no training."""
+        return [plan for plan in self._fast() if keeps_score(self.found[plan.key], self.goal)]
+
+    def _promising(self) -> list[Plan]:
+        """Those to train, in this order: of each number of layers the best first, then the second ones.
+
+        What a candidate is without training says little across numbers of layers: whole layers that are gone
+        cost more at first, and are learnt again sooner.
+        """
+        turns: dict[int, int] = {}
+        ordered: list[tuple[int, int, Plan]] = []
+        for plan in self._fast():
+            turn = turns[len(plan.layers)] = turns.get(len(plan.layers), 0) + 1
+            ordered.append((turn, len(ordered), plan))
+        return [plan for _, _, plan in sorted(ordered, key=lambda one: one[:2])]
+
+    def _refuges(self) -> list[Plan]:
+        """Those that keep the score without training, the fastest first."""
+        tried = {attempt.plan.key for attempt in self.made if attempt.training is None}
+        kept = [
+            plan
+            for plan in self.plans
+            if plan.key not in tried and keeps_score(self.found[plan.key], self.goal)
+        ]
+        return sorted(kept, key=lambda plan: plan.predicted_ms)
+
+    def _loss(self, plan: Plan) -> float:
+        drop = self.found[plan.key].drop
+        return float("inf") if drop is None else drop
+
+    def conclude(self) -> tuple[tuple[Candidate, ...], Attempt]:
+        """All candidates, marked, and the one that is kept; those made in earnest first.
+
+        Raises:
+            CompressionError: there is none that may be used.
+        """
+        tried = {attempt.plan.key for attempt in self.made if attempt.training is None}
+        rest = [self.found[plan.key] for plan in self.plans if plan.key not in tried]
+        candidates = [*(attempt.candidate for attempt in self.made), *rest]
+        chosen = choose(candidates, self.goal)
+        if chosen is None:
+            reasons = [reason for one in candidates for reason in one.failures]
+            raise CompressionError.from_problems(reasons, title="no candidate's export may be used:")
+        return mark(candidates, chosen), self.made[chosen]

@@ -1,0 +1,126 @@
+"""Whether a goal is met, which model comes nearest to it, and what is to be said of that."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from compress.pareto import pareto_front
+from recipes.compress_result import Candidate, Goal
+from recipes.pruning_search import ONE_POINT, points
+
+ROUNDING = 1e-9
+
+
+def keeps_score(candidate: Candidate, goal: Goal) -> bool:
+    """Whether its loss of score is allowed."""
+    return candidate.drop is not None and candidate.drop <= goal.max_drop * ONE_POINT + ROUNDING
+
+
+def is_fast_enough(candidate: Candidate, goal: Goal) -> bool:
+    """Whether it is as fast as asked for: as measured, otherwise by the table."""
+    if goal.target_speedup is not None and candidate.speedup is not None:
+        return candidate.speedup >= goal.target_speedup
+    return latency_of(candidate) <= goal.limit_ms
+
+
+def latency_of(candidate: Candidate) -> float:
+    """As measured, otherwise as predicted, in ms."""
+    return candidate.predicted_ms if candidate.latency_ms is None else candidate.latency_ms
+
+
+def meets(candidate: Candidate, goal: Goal) -> bool:
+    """Whether it was exported and has shown all that is asked for."""
+    good = keeps_score(candidate, goal) and is_fast_enough(candidate, goal)
+    return candidate.proven and not candidate.failures and good
+
+
+def choose(candidates: Sequence[Candidate], goal: Goal) -> int | None:
+    """The place of the best one that was exported; ``None`` where none was, or none may be used.
+
+    Of those that meet the goal the one that loses least, and of these the fastest. Otherwise the nearest: of
+    those that keep the score the fastest; if none does, the one that loses least.
+    """
+    usable = [place for place, one in enumerate(candidates) if one.proven and not one.failures]
+    if not usable:
+        return None
+
+    def loss(place: int) -> float:
+        drop = candidates[place].drop
+        return math.inf if drop is None else drop
+
+    def time(place: int) -> float:
+        return latency_of(candidates[place])
+
+    if good := [place for place in usable if meets(candidates[place], goal)]:
+        return min(good, key=lambda place: (loss(place), time(place)))
+    if kept := [place for place in usable if keeps_score(candidates[place], goal)]:
+        return min(kept, key=time)
+    return min(usable, key=lambda place: (loss(place), time(place)))
+
+
+def mark(candidates: Sequence[Candidate], chosen: int | None) -> tuple[Candidate, ...]:
+    """``candidates`` with the chosen one and those that are worth having marked: no other loses as little and
+    takes as little time."""
+    front = pareto_front(
+        [(math.inf if one.drop is None else one.drop, latency_of(one)) for one in candidates]
+    )
+    return tuple(
+        one.model_copy(update={"pareto": worth, "chosen": place == chosen})
+        for place, (one, worth) in enumerate(zip(candidates, front, strict=True))
+    )
+
+
+def why_missed(candidates: Sequence[Candidate], goal: Goal) -> str | None:
+    """Which part of the goal is not met, and why; ``None`` where it is met."""
+    if any(meets(one, goal) for one in candidates):
+        return None
+    speed = asked_speed(goal)
+    smallest = min(candidates, key=latency_of)
+    if not any(one.predicted_ms <= goal.limit_ms for one in candidates):
+        return f"{speed} cannot be met: the smallest that is tried, {smallest.name}, {_takes(smallest, goal)}"
+    fast = [one for one in candidates if is_fast_enough(one, goal)]
+    kept = [one for one in fast if keeps_score(one, goal)]
+    if broken := next((one for one in kept if one.failures), None):
+        return f"{broken.name} is fast enough, but its export must not be used: {broken.failures[0]}"
+    slow = [one for one in candidates if one.predicted_ms <= goal.limit_ms and one not in fast]
+    if slow and not kept:
+        one = min(slow, key=latency_of)
+        return f"{speed} is not met: {one.name} {_takes(one, goal)}; the table said {one.predicted_ms:.2f} ms"
+    lost = [one for one in fast if one not in kept]
+    if not lost:
+        return f"{speed} and --max-drop {goal.max_drop:g} are not met together by what was exported"
+    one = min(lost, key=lambda one: math.inf if one.drop is None else one.drop)
+    return (
+        f"--max-drop {goal.max_drop:g} is not met at that speed: of those fast enough the best, {one.name}, "
+        f"{_loses(one)}"
+    )
+
+
+def describe_verdict(candidates: Sequence[Candidate], goal: Goal, failure: str | None) -> Iterator[str]:
+    """The verdict in words; ``candidates`` are marked."""
+    chosen = next((one for one in candidates if one.chosen), None)
+    what = f"at most {points(goal.max_drop * ONE_POINT)} of validation score lost, {asked_speed(goal)}"
+    yield f"Goal {'met' if failure is None else 'not met'}: {what}."
+    if chosen is not None:
+        name = "Chosen" if failure is None else "Nearest, and kept"
+        yield f"{name}: {chosen.name}; it {_loses(chosen)} and {_takes(chosen, goal)}."
+    if failure is not None:
+        yield f"{failure[:1].upper()}{failure[1:]}."
+
+
+def asked_speed(goal: Goal) -> str:
+    """``--target-speedup 6``."""
+    if goal.target_speedup is not None:
+        return f"--target-speedup {goal.target_speedup:g}"
+    return f"--target-ms {goal.target_ms:g}"
+
+
+def _takes(one: Candidate, goal: Goal) -> str:
+    ms, ratio = latency_of(one), one.speedup or goal.baseline_ms / latency_of(one)
+    how = "takes" if one.latency_ms is not None else "would take, by the table,"
+    return f"{how} {ms:.2f} ms, {ratio:.1f} times as fast as the original in torch"
+
+
+def _loses(one: Candidate) -> str:
+    if one.drop is not None and one.drop <= 0:
+        return f"loses nothing ({-one.drop * 100:+.2f} points on {one.rows:,} validation rows)"
+    return f"loses {points(one.drop)} on {one.rows:,} validation rows"

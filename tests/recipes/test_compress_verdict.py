@@ -1,0 +1,118 @@
+"""Claims about the verdict of a compression, on candidates made by hand."""
+
+import pytest
+
+from recipes.compress_result import Candidate, Goal
+from recipes.compress_verdict import choose, describe_verdict, mark, why_missed
+
+GOAL = Goal(max_drop=1.0, target_speedup=4.0, target_ms=None, baseline_ms=12.0, limit_ms=3.0)
+
+
+def candidate(name, drop, ms, *, proven=True, **more):
+    """One that takes ``ms`` of the original's 12 and loses ``drop`` points of 0.9."""
+    values = {
+        "name": name,
+        "layers": 6,
+        "heads": 24,
+        "neurons": 96,
+        "precision": "int8",
+        "kept_layers": tuple(range(6)),
+        "score": None if drop is None else 0.9 - drop / 100,
+        "drop": None if drop is None else drop / 100,
+        "rows": 500,
+        "predicted_ms": ms,
+        "size_bytes": 1000,
+        "proven": proven,
+    }
+    if proven:
+        values |= {"latency_ms": ms, "speedup": 12 / ms}
+    return Candidate(**values | more)
+
+
+def names(candidates, chosen):
+    return None if chosen is None else candidates[chosen].name
+
+
+def test_of_those_that_meet_the_goal_the_one_that_loses_least_is_chosen_and_then_the_fastest():
+    candidates = [
+        candidate("fast, loses more", 0.9, 1.0),
+        candidate("loses least", 0.2, 2.9),
+        candidate("as little, faster", 0.2, 2.0),
+        candidate("better, too slow", -0.5, 3.1),
+        candidate("better, never exported", -1.0, 1.0, proven=False),
+        candidate("better, must not be used", -1.0, 1.0, failures=("Logits differ",)),
+    ]
+    assert names(candidates, choose(candidates, GOAL)) == "as little, faster"
+    assert why_missed(candidates, GOAL) is None
+
+
+def test_a_loss_of_exactly_what_is_allowed_is_allowed():
+    assert why_missed([candidate("at the limit", 1.0, 3.0)], GOAL) is None
+
+
+def test_the_nearest_is_the_fastest_that_keeps_the_score():
+    candidates = [
+        candidate("fast enough", 3.0, 2.0),
+        candidate("keeps the score", 0.0, 8.0),
+        candidate("keeps it and is faster", 0.9, 5.0),
+    ]
+    assert names(candidates, choose(candidates, GOAL)) == "keeps it and is faster"
+    candidates = [candidate("fast enough", 3.0, 2.0), candidate("loses less", 2.0, 5.0)]
+    assert names(candidates, choose(candidates, GOAL)) == "loses less"
+    assert choose([candidate("never exported", 0.0, 1.0, proven=False)], GOAL) is None
+
+
+def test_the_part_that_cannot_be_met_is_named():
+    slow = [candidate("all", 0.0, 8.0), candidate("a third", 5.0, 3.5, proven=False)]
+    assert why_missed(slow, GOAL) == (
+        "--target-speedup 4 cannot be met: the smallest that is tried, a third, would take, by the table, "
+        "3.50 ms, 3.4 times as fast as the original in torch"
+    )
+    hurt = [candidate("all", 0.0, 8.0), candidate("small", 2.5, 2.0, proven=False), candidate("tiny", 9, 1.0)]
+    assert why_missed(hurt, GOAL) == (
+        "--max-drop 1 is not met at that speed: of those fast enough the best, small, loses 2.50 points on "
+        "500 validation rows"
+    )
+    measured = [candidate("all", 0.0, 8.0), candidate("half", 0.5, 3.4, predicted_ms=2.8)]
+    assert why_missed(measured, GOAL) == (
+        "--target-speedup 4 is not met: half takes 3.40 ms, 3.5 times as fast as the original in torch; the "
+        "table said 2.80 ms"
+    )
+    broken = [candidate("half", 0.5, 2.0, failures=("Logits differ",))]
+    assert why_missed(broken, GOAL) == ("half is fast enough, but its export must not be used: Logits differ")
+
+
+def test_a_goal_in_ms_is_judged_by_the_measured_ms():
+    goal = GOAL.model_copy(update={"target_speedup": None, "target_ms": 3.0})
+    assert why_missed([candidate("one", 0.0, 3.0, speedup=1.0)], goal) is None
+    assert why_missed([candidate("one", 0.0, 3.01, predicted_ms=2.9)], goal).startswith(
+        "--target-ms 3 is not met: one takes 3.01 ms"
+    )
+
+
+def test_the_verdict_is_in_words():
+    candidates = mark([candidate("half", -0.4, 2.0), candidate("all", 0.0, 8.0, proven=False)], 0)
+    assert list(describe_verdict(candidates, GOAL, None)) == [
+        "Goal met: at most 1.00 points of validation score lost, --target-speedup 4.",
+        "Chosen: half; it loses nothing (+0.40 points on 500 validation rows) and takes 2.00 ms, 6.0 times "
+        "as fast as the original in torch.",
+    ]
+    lines = list(describe_verdict(candidates, GOAL, "--max-drop 1 is not met"))
+    assert lines[0].startswith("Goal not met: ")
+    assert lines[1].startswith("Nearest, and kept: half; ")
+    assert lines[2] == "--max-drop 1 is not met."
+
+
+@pytest.mark.parametrize("chosen", [0, 2])
+def test_no_member_of_the_pareto_set_is_dominated(chosen):
+    candidates = mark(
+        [
+            candidate("a", 0.5, 2.0),
+            candidate("b", 0.5, 3.0),
+            candidate("c", 0.1, 5.0, proven=False),
+            candidate("d", None, 1.5, proven=False),
+        ],
+        chosen,
+    )
+    assert [one.name for one in candidates if one.pareto] == ["a", "c", "d"]
+    assert [one.name for one in candidates if one.chosen] == [candidates[chosen].name]
