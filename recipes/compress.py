@@ -5,10 +5,12 @@ the run before anything is computed. Then a latency table is measured, candidate
 and only where none of them is good enough some are trained. The folder appears when it is complete.
 """
 
+import shutil
 import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import ValidationError
@@ -17,6 +19,7 @@ from compress.deployed import CARD_FILE
 from compress.latency_table import LatencyTable
 from compress.process import default_threads
 from compress.size import TORCH_FOLDER, measure_size
+from encoder.errors import CompressionError, ExportError
 from encoder.files import write_atomic
 from recipes.account import make_account
 from recipes.against import describe_against
@@ -35,6 +38,9 @@ from recipes.result import RUN_FILE, Result, describe_model, describe_parent
 from recipes.resuming import claim, finish
 from recipes.scoring import Scored, score_split
 from recipes.trained import make_latency_workload
+
+if TYPE_CHECKING:
+    from encoder.model import Classifier
 
 TABLE_FILE = "latency-table.json"
 
@@ -59,12 +65,16 @@ def compress(config: CompressConfig, observer: Observer | None = None) -> Result
     parent = describe_parent(start.found.source, start.found.folder)
     work = claim(folder, config, model=parent.sha256, data=data.fingerprint)
     inputs = score_before(start, parent, data, recorder)
-    table, goal = _measure(config, inputs, work, recorder)
-    search = Search.begin(config, inputs, table, goal, work, recorder)
-    search.run()
-    result = _finish(search, folder.work, started)
-    write_atomic(folder.work / RUN_FILE, result.to_json())
+    try:
+        table, goal = _measure(config, inputs, work, recorder)
+        search = Search.begin(config, inputs, table, goal, work, recorder)
+        search.run()
+        result = _finish(search, folder.work, started)
+    except (CompressionError, ExportError):  # would come again: there is nothing to go on with
+        shutil.rmtree(folder.work, ignore_errors=True)
+        raise
     write_atomic(folder.work / CARD_FILE, make_card(result))
+    write_atomic(folder.work / RUN_FILE, result.to_json())
     finish(folder)
     return result
 
@@ -115,14 +125,13 @@ def _finish(search: Search, work: Path, started: float) -> Result:
     """The chosen model in ``work``, scored on test, and the account of it all."""
     candidates, attempt = search.conclude()
     exported = attempt.export
-    assert exported is not None and exported.written.export is not None
+    assert exported is not None
     config, inputs, recorder = search.config, search.inputs, search.recorder
     for path in exported.folder.iterdir():
-        path.replace(work / path.name)
-    recorder.stage("Scoring the test rows with the chosen model")
+        shutil.copyfile(path, work / path.name)
     scored = _score_all(config, exported, inputs, work, recorder)
+    model = _keep_torch(config, attempt, inputs, work, recorder, started)
     failure = why_missed(candidates, search.goal)
-    folder = _save_torch(config, attempt, inputs, work, recorder, started)
     split = inputs.reported
     found, data = inputs.start.found, inputs.data
     before, after = inputs.before[split].logits, scored[split].logits
@@ -131,7 +140,7 @@ def _finish(search: Search, work: Path, started: float) -> Result:
     return make_account(
         "compress",
         config,
-        model=describe_model(str(config.output), work, attempt.model, found.max_length),
+        model=describe_model(str(config.output), work, model, found.max_length),
         parent=inputs.parent,
         data=data,
         encoded=inputs.splits.encoded,
@@ -141,7 +150,7 @@ def _finish(search: Search, work: Path, started: float) -> Result:
         seconds=time.perf_counter() - started,
         training=attempt.training,
         latency=exported.latency.after,
-        size=measure_size(attempt.model, work, sequence_lengths=mean),
+        size=measure_size(model, work, sequence_lengths=mean),
         export=describe_export(
             exported.config,
             inputs.before,
@@ -160,7 +169,7 @@ def _finish(search: Search, work: Path, started: float) -> Result:
             importance_rows=search.maker.importance_rows,
             trained=sum(one.training is not None for one in search.made),
             num_epochs=config.num_epochs,
-            folder=folder,
+            folder=None if model is inputs.model else str(config.output / TORCH_FOLDER),
             before={name: one.scores for name, one in inputs.before.items()},
             size_before=size_before,
             latency_before=exported.latency.before,
@@ -178,41 +187,37 @@ def _score_all(
     others = {name: one for name, one in inputs.before.items() if name not in scored}
     if others:
         given = replace(exported.inputs, before=others)
-        proven = prove(
-            exported.written.export.runtime, work, given, threads=config.threads, observer=observer
-        )
+        runtime = exported.written.export.runtime
+        proven = prove(runtime, work, given, threads=config.threads, observer=observer)
         scored |= proven.scored
     return {name: scored[name] for name in inputs.before}
 
 
-def _save_torch(
+def _keep_torch(
     config: CompressConfig,
     attempt: Attempt,
     inputs: PruningInputs,
     work: Path,
     recorder: Recorder,
     started: float,
-) -> str | None:
-    """The chosen model in torch, in a folder of its own with a run.json; nothing where it is the original."""
-    from encoder.checkpoint import save_classifier
+) -> "Classifier":
+    """The chosen model in torch, in a folder of its own with a run.json; or the original, which has one."""
+    from encoder.checkpoint import load_classifier
 
-    if attempt.model is inputs.model:
-        return None
+    if attempt.folder is None:
+        return inputs.model
     found, data, device = inputs.start.found, inputs.data, inputs.start.device
-    folder = work / TORCH_FOLDER
-    folder.mkdir()
-    save_classifier(attempt.model, found.tokenizer, folder)
-    recorder.stage("Scoring the chosen model in torch")
-    model = attempt.model.to(device)
-    scored = {
-        name: score_split(model, inputs.splits.rows[name], device=device, observer=recorder)
-        for name in inputs.before
-    }
-    source = str(config.output / TORCH_FOLDER)
+    folder, output = work / TORCH_FOLDER, config.output / TORCH_FOLDER
+    shutil.copytree(attempt.folder, folder, dirs_exist_ok=True)
+    model = load_classifier(folder).to(device)
+    scored = {}
+    for name in inputs.before:
+        recorder.stage(f"Scoring the {name} rows in torch")
+        scored[name] = score_split(model, inputs.splits.rows[name], device=device, observer=recorder)
     account = make_account(
         "compress",
         config,
-        model=describe_model(source, folder, model, found.max_length),
+        model=describe_model(str(output), folder, model, found.max_length),
         parent=inputs.parent,
         data=data,
         encoded=inputs.splits.encoded,
@@ -223,5 +228,5 @@ def _save_torch(
         training=attempt.training,
         size=measure_size(model, folder),
     )
-    write_atomic(folder / RUN_FILE, account.model_copy(update={"output": source}).to_json())
-    return source
+    write_atomic(folder / RUN_FILE, account.model_copy(update={"output": str(output)}).to_json())
+    return model

@@ -1,7 +1,7 @@
 """Candidates made in earnest: exported, proven on validation rows, and measured beside the original."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +14,14 @@ from recipes.compress_candidates import Maker, Plan, find_fall
 from recipes.compress_config import CompressConfig
 from recipes.compress_result import Candidate, Goal
 from recipes.compress_training import Teaching, emptied
+from recipes.compress_verdict import keeps_score
 from recipes.export import Written, find_failures, write_graph
 from recipes.export_config import ExportConfig
 from recipes.export_inputs import ExportedFrom, ExportInputs
 from recipes.observer import Observer
 from recipes.pruning_search import ONE_POINT
 from recipes.result import TrainingResult
-from recipes.scoring import score_split
+from recipes.scoring import Scored, score_split
 from recipes.side_by_side import BothLatencies, measure_in_turns
 
 if TYPE_CHECKING:
@@ -32,18 +33,24 @@ DECIDES = "validation"
 
 @dataclass(frozen=True)
 class Attempt:
-    """A candidate with its model in torch; with its ``export`` where it was good enough to be exported."""
+    """A candidate with its ``export``, where it was good enough to be exported.
+
+    ``folder`` is that of its model in torch; ``None`` where that is the original.
+    """
 
     candidate: Candidate
     plan: Plan
-    model: "Classifier"
+    folder: Path | None
     training: TrainingResult | None = None
     export: "Exported | None" = None
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A candidate that was exported to ``folder``, proven and measured."""
+    """A candidate that was exported to ``folder``, proven and measured.
+
+    ``inputs`` are what it was proven with, but for the model: not all of them are to stay in memory.
+    """
 
     folder: Path
     config: ExportConfig
@@ -65,32 +72,35 @@ class Attempts:
 
     def untrained(self, plan: Plan) -> Attempt:
         """``plan`` as it is when units and layers have gone."""
-        return self._export(plan, self.maker.make(plan), None)
+        as_it_is = plan.whole and len(plan.layers) == self.maker.inputs.start.config.num_hidden_layers
+        return self._attempt(plan, None if as_it_is else self.teaching.save_untrained(plan), None)
 
     def trained(self, plan: Plan) -> Attempt:
         """``plan`` after its training; exported only where its score in torch is good enough."""
         self.observer.stage(f"Teaching a candidate: {plan.name}")
-        return self._export(plan, *self.teaching.train(plan))
+        return self._attempt(plan, *self.teaching.train(plan))
 
-    def _export(self, plan: Plan, model: "Classifier", training: TrainingResult | None) -> Attempt:
+    def _attempt(self, plan: Plan, torch: Path | None, training: TrainingResult | None) -> Attempt:
+        from encoder.checkpoint import load_classifier
+
         inputs, device = self.maker.inputs, self.maker.inputs.start.device
+        model = inputs.model if torch is None else load_classifier(torch).to(device)
         name = plan.name if training is None else f"{plan.name}, trained"
         self.observer.stage(f"Scoring the {DECIDES} rows in torch: {name}")
-        scored = score_split(model, inputs.splits.rows[DECIDES], device=device, observer=self.observer)
+        rows = inputs.splits.rows[DECIDES]
+        scored = score_split(model, rows, device=device, observer=self.observer)
         score = scored.scores[main_metric(inputs.data.task)]
-        candidate = self.maker.describe(plan, None).model_copy(
-            update={
-                "name": name,
-                "trained": training is not None,
-                "score": score,
-                "drop": self._drop(score),
-                "rows": len(inputs.splits.rows[DECIDES]),
-            }
-        )
-        left = self.goal.max_drop * ONE_POINT
-        left -= float("inf") if candidate.drop is None else candidate.drop
-        if left < -ROUNDING:
-            return Attempt(candidate, plan, model, training)
+        known = {"name": name, "trained": training is not None, "score": score, "rows": len(rows)}
+        candidate = self.maker.describe(plan, None).model_copy(update=known | {"drop": self._drop(score)})
+        if not keeps_score(candidate, self.goal):
+            return Attempt(candidate, plan, torch, training)
+        made = self._export(plan, model, candidate, scored)
+        return Attempt(candidate.model_copy(update=dict(self._measured(made))), plan, torch, training, made)
+
+    def _export(self, plan: Plan, model: "Classifier", candidate: Candidate, scored: Scored) -> Exported:
+        """What is lost in 8 bits may be as much as is left of what is allowed."""
+        inputs = self.maker.inputs
+        assert candidate.drop is not None
         folder = emptied(self.teaching.folder / plan.key / EXPORT_FOLDER)
         options = ExportConfig(
             model=self.config.model,
@@ -98,22 +108,20 @@ class Attempts:
             output=folder,
             precision=plan.precision,
             graph=FORM,
-            max_drop=max(0.0, left / ONE_POINT),
+            max_drop=max(0.0, self.goal.max_drop - candidate.drop / ONE_POINT),
             threads=self.config.threads,
             latency=False,
             **self.config.reading,
         )
-        start = ExportedFrom(inputs.start.found, OutputFolder(folder), None)
-        model = model.to("cpu")
+        found = inputs.start.found
+        start = ExportedFrom(found, OutputFolder(folder), None)
         given = ExportInputs(
-            start, inputs.data, inputs.splits, model, inputs.start.found.tokenizer, {DECIDES: scored}
+            start, inputs.data, inputs.splits, model.to("cpu"), found.tokenizer, {DECIDES: scored}
         )
         written = write_graph(options, given, folder, self.observer)
         failures = tuple(find_failures(options, written.proven, main_metric(inputs.data.task)))
-        latency = self._measure(folder)
-        made = Exported(folder, options, given, written, failures, latency)
-        proven = candidate.model_copy(update=dict(self._measured(made)))
-        return Attempt(proven, plan, model, training, made)
+        given = replace(given, model=inputs.model)
+        return Exported(folder, options, given, written, failures, self._measure(folder))
 
     def _measure(self, folder: Path) -> BothLatencies:
         self.observer.stage("Measuring latency, in turns with the original")
@@ -145,10 +153,6 @@ class Attempts:
         """Against the original on all validation rows."""
         inputs = self.maker.inputs
         return find_fall(inputs, inputs.before[DECIDES].scores[main_metric(inputs.data.task)], score)
-
-
-# Scores of a few rows are sums of few fractions; this much is their rounding and no loss.
-ROUNDING = 1e-9
 
 
 def single_ms(latency: BothLatencies) -> float:

@@ -40,39 +40,46 @@ class Teaching:
         """The original, and the data."""
         return self.maker.inputs
 
-    def is_done(self, plan: Plan) -> bool:
-        """Whether ``plan`` was trained before."""
-        return (self.folder / plan.key / TRAINED_FILE).is_file()
+    def save_untrained(self, plan: Plan) -> Path:
+        """The folder of the model of ``plan`` before any training, made once."""
+        student = self.folder / plan.key / STUDENT_FOLDER
+        if not student.is_dir():
+            self._save(self.maker.make(plan), student)
+        return student
 
-    def train(self, plan: Plan) -> "tuple[Classifier, TrainingResult]":
-        """The model of ``plan`` after its training."""
-        from encoder.checkpoint import load_classifier, save_classifier
-
+    def train(self, plan: Plan) -> tuple[Path, TrainingResult]:
+        """The folder of the model of ``plan`` after its training, and the account of that."""
         folder = self.folder / plan.key
-        if not self.is_done(plan):
+        file, trained = folder / TRAINED_FILE, folder / TRAINED_FOLDER
+        if not file.is_file():
             taught = self._teach(plan, folder)
-            save_classifier(taught.model, self.inputs.start.found.tokenizer, emptied(folder / TRAINED_FOLDER))
-            write_atomic(folder / TRAINED_FILE, taught.training.model_dump_json())
-        trained = load_classifier(folder / TRAINED_FOLDER).to(self.inputs.start.device)
-        return trained, TrainingResult.model_validate_json((folder / TRAINED_FILE).read_bytes())
+            self._save(taught.model, trained)
+            write_atomic(file, taught.training.model_dump_json())
+        return trained, TrainingResult.model_validate_json(file.read_bytes())
+
+    def _save(self, model: "Classifier", folder: Path) -> None:
+        """Write ``model`` into ``folder``, which is whole as soon as it is there."""
+        from encoder.checkpoint import save_classifier
+
+        partial = emptied(folder.with_name(f"{folder.name}.partial"))
+        save_classifier(model, self.inputs.start.found.tokenizer, partial)
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
 
     def _teach(self, plan: Plan, folder: Path) -> "Taught":
         from recipes.distill import ask_teacher
         from recipes.distill_training import teach
 
-        lesson = self._lesson(plan, folder / STUDENT_FOLDER)
+        lesson = self._lesson(plan)
         if self._targets is None:
             self._targets = ask_teacher(lesson, None)
         return teach(lesson, self._targets, folder)
 
-    def _lesson(self, plan: Plan, student: Path) -> "Lesson":
-        """The candidate is saved first, so that a training that is continued starts from the same."""
-        from encoder.checkpoint import save_classifier
+    def _lesson(self, plan: Plan) -> "Lesson":
+        """The student is what was saved, so that a training that is continued starts from the same."""
         from recipes.distill_training import Lesson
 
-        config, start = self.config, self.inputs.start
-        if not (student / "config.json").is_file():
-            save_classifier(self.maker.make(plan), start.found.tokenizer, emptied(student))
+        config, start, student = self.config, self.inputs.start, self.save_untrained(plan)
         options = DistillConfig(
             model=config.model,
             data=config.data,

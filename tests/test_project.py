@@ -97,7 +97,7 @@ def test_links_between_pages_lead_somewhere(page):
     [
         *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs", "report"),
         *("embed", "attention", "probe", "pretrain"),
-        *("prune_heads", "prune_neurons", "drop_layers", "distill", "export", "run"),
+        *("prune_heads", "prune_neurons", "drop_layers", "distill", "export", "run", "compress"),
     ],
 )
 def test_every_command_has_its_recipe_its_test_and_its_page(command):

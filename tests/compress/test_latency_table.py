@@ -5,7 +5,7 @@ import pytest
 
 import compress.latency_probing as probing
 from compress.latency_budget import fit_units
-from compress.latency_probing import find_table, measure_table, measure_undisturbed
+from compress.latency_probing import find_table, measure_table, measure_undisturbed, undisturbed_p50
 from compress.latency_table import LatencyTable, LayerTimes, solve_times
 from compress.units import unit_counts
 from compress.workload import from_grid
@@ -164,6 +164,16 @@ def test_layers_without_heads_or_neurons_can_be_measured(config_with, quick):
     config = config_with()
     bare = with_units(config, (0, 0), (0, 0))
     assert measure_table(bare, tokens=3, threads=1).predict(bare, "int8") > 0
+
+
+def test_what_another_process_did_to_the_runs_is_taken_out():
+    quiet = np.array([[1.0, 2.0, 3.0]] * 4)
+    assert undisturbed_p50(quiet, 0.0) == 2
+    some = quiet.copy()
+    some[1:] *= 3  # one run of each input was left alone
+    assert undisturbed_p50(some, 0.6) == 2
+    assert undisturbed_p50(quiet * 3, 2 / 3) == pytest.approx(2)  # none was
+    assert undisturbed_p50(quiet, None) == 2
 
 
 def test_a_model_is_timed_as_the_table_is(tiny_folder, quick):
