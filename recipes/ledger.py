@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from compress.latency import Latency, Unavailable
 from encoder.files import FAILED_SUFFIX, UNFINISHED_SUFFIX
+from recipes.depth_result import DepthResult
 from recipes.measurements import BenchResult, ProfileResult
 from recipes.pretrain_result import PretrainResult
 from recipes.probe_verdict import ProbeResult
@@ -21,6 +22,7 @@ KINDS: Mapping[str, type[Run]] = {
     "profile": ProfileResult,
     "probe": ProbeResult,
     "pretrain": PretrainResult,
+    "depth": DepthResult,
 }
 
 

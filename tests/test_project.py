@@ -96,7 +96,7 @@ def test_links_between_pages_lead_somewhere(page):
     "command",
     [
         *("finetune", "freeze_sweep", "evaluate", "predict", "bench", "profile", "runs", "report"),
-        *("embed", "attention", "probe", "pretrain"),
+        *("embed", "attention", "probe", "pretrain", "depth"),
         *("prune_heads", "prune_neurons", "drop_layers", "distill", "export", "run", "compress"),
     ],
 )
