@@ -8,7 +8,6 @@ import typer
 
 from commands.options import AsJson, build_config, with_options
 from encoder.errors import EncError
-from encoder.processes import find_processes
 from recipes.pretrain_config import PretrainConfig
 
 EPILOG = (
@@ -16,7 +15,7 @@ EPILOG = (
     "enc pretrain --corpus bbc-news --config mini --output runs/news-mini\n\n"
     "enc pretrain --corpus texts/ --corpus more.jsonl --config own.toml --vocab-size 30000 --output own\n\n"
     "enc pretrain --corpus letters.txt --model minilm-l6 --output runs/letters    (domain adaptation)\n\n"
-    "torchrun --nproc-per-node 4 --no-python enc pretrain …    (4 processes, one model)"
+    "torchrun --nproc-per-node 4 --no-python enc pretrain ...    (4 processes, one model)"
 )
 
 
@@ -27,8 +26,9 @@ def pretrain(
     as_json: AsJson = False,
 ) -> None:
     """Pretrain an encoder on texts without labels, as a masked language model; or train one further."""
-    processes = find_processes()
-    if not processes.is_first:
+    from encoder.processes import find_processes
+
+    if not find_processes().is_first:
         _follow(given)
         return
     options = build_config(PretrainConfig, given)

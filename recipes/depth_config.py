@@ -44,8 +44,8 @@ class DepthConfig(Options):
         default=None,
         min_length=1,
         description="Count, on paper, what attention residuals in blocks send through a pipeline of devices: "
-        "stages=4,interleave=2,microbatches=8,blocks=4.",
-        json_schema_extra=MODEL_AND_DATA | {"metavar": "stages=N,…"},
+        "stages=4,interleave=2,microbatches=8 and, if wanted, blocks=4.",
+        json_schema_extra=MODEL_AND_DATA | {"metavar": "stages=N,..."},
     )
     text_column: TextColumn = None
     text_pair_column: TextPairColumn = None

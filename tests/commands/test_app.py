@@ -43,6 +43,8 @@ def enc(*arguments, script=MAIN, **options):
         ["embed"],
         ["attention"],
         ["probe"],
+        ["pretrain"],
+        ["depth"],
     ],
 )
 def test_help_leaves_torch_alone_and_has_no_cut_words(command):
