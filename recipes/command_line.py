@@ -8,13 +8,15 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from recipes.chain_steps import KINDS
+from recipes.depth_config import DepthConfig
 from recipes.option_words import extra_of, has_commas
 from recipes.options import Options
 from recipes.pretrain_config import PretrainConfig
 
 # Of every command that keeps a run.json: steps of chains, and what is no step.
 CONFIGS: Mapping[str, type[Options]] = {name: kind.options for name, kind in KINDS.items()} | {
-    "pretrain": PretrainConfig
+    "pretrain": PretrainConfig,
+    "depth": DepthConfig,
 }
 # How a run was started does not change what comes of it.
 NOT_REPEATED = ("overwrite", "resume")

@@ -33,6 +33,7 @@ OPTIONS = {
     "prune-neurons": {"model": "m", "data": "d", "output": Path("o"), "sparsity": 0.25, "repair": False},
     "drop-layers": {"model": "m", "data": "d", "output": Path("o"), "layers": 3},
     "distill": {"model": "m", "data": "d", "output": Path("o"), "layers": 3, "control": False},
+    "depth": {"models": ("tiny", "b c.toml"), "corpus": ("a.txt",), "rows": 9, "output": Path("o")},
     "pretrain": {"corpus": ("a.txt", "b c.txt"), "config": "tiny", "output": Path("o"), "lowercase": False},
     "export": {"model": "m", "data": "d", "output": Path("o"), "precision": "int8"},
 }
