@@ -22,13 +22,13 @@ from recipes.report_parts import (
     RemovalPart,
 )
 
-# Parts of a profile that are told apart, and what of `compress.stopwatch.PARTS` is in each.
+# A part of a profile → how the chart calls it; all other parts together are the rest.
 PROFILE_PARTS = {
-    "attention: projections": ("projections",),
-    "attention: scores, mixing": ("scores and mixing",),
-    "feed-forward": ("feed-forward",),
-    "all else": ("embeddings", "add and norm", "rest"),
+    "projections": "attention: projections",
+    "scores and mixing": "attention: scores, mixing",
+    "feed-forward": "feed-forward",
 }
+REST = "all else"
 
 
 def draw_heads(part: RemovalPart) -> Figure:
@@ -159,11 +159,9 @@ def draw_profile(part: ProfilePart) -> Figure | None:
     totals = [sum(row.part_ms.values()) for row in rows]
     colours = (COLOURS[0], COLOURS[5], COLOURS[1], COLOURS[4])
     data = []
-    for (name, members), colour in zip(PROFILE_PARTS.items(), colours, strict=True):
-        rest = name == "all else"
-        known = {member for parts in list(PROFILE_PARTS.values())[:-1] for member in parts}
+    for name, colour in zip((*PROFILE_PARTS.values(), REST), colours, strict=True):
         shares = [
-            sum(share for key, share in row.shares.items() if (key not in known if rest else key in members))
+            sum(share for own, share in row.shares.items() if PROFILE_PARTS.get(own, REST) == name)
             for row in rows
         ]
         data.append(

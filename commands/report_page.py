@@ -5,17 +5,9 @@ import re
 from importlib import metadata
 
 from commands.page import embed_data, make_page
-from commands.report_sections import (
-    Page,
-    add_candidates,
-    add_classes,
-    add_latencies,
-    add_layers,
-    add_origin,
-    add_sizes,
-    add_steps,
-    add_training,
-)
+from commands.report_cards import Page
+from commands.report_sections import add_candidates, add_latencies, add_origin, add_sizes, add_steps
+from commands.report_sections_inside import add_classes, add_layers, add_training
 from commands.report_style import SCRIPT, STYLE
 from commands.report_tables import figures_of
 from commands.tables import count

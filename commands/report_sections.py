@@ -1,61 +1,18 @@
-"""The sections of the page of a report, each left out where it has no data."""
+"""The sections of a report on its models, their cost and their origin, each left out where it has no data."""
 
 import html
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from commands.report_cards import Page, lead, listed, note
 from commands.report_charts import draw_candidates, draw_steps, find_far
-from commands.report_charts_classes import MOST_CLASSES, draw_class_scores, draw_confusion
 from commands.report_charts_cost import draw_bytes, draw_latencies, draw_parameters, group_latencies
-from commands.report_charts_layers import draw_heads, draw_layers, draw_probe, draw_profile, draw_units
-from commands.report_charts_training import draw_losses, draw_sweep, draw_validation
-from commands.report_figure import Figure
 from commands.report_tables import facts, latency_table, steps_table
 from commands.tables import count, duration
 from encoder.metrics import METRIC_TITLES
 from recipes.report import Report
-from recipes.report_parts import ClassPart
 
 # Groups of latencies that get a chart; all are in the table.
 MOST_GROUPS = 2
-
-
-class Page:
-    """A page while it is written: sections of HTML, and the figures that its script draws into them."""
-
-    def __init__(self) -> None:
-        self.sections: list[tuple[str, bool]] = []
-        self._names: Counter[str] = Counter()
-        self.figures: dict[str, Figure] = {}
-
-    def add(self, name: str, title: str, *parts: str, half: bool = False) -> None:
-        """A card called ``name``, or ``name-2`` where there is one already; ``parts`` are HTML."""
-        self._names[name] += 1
-        if self._names[name] > 1:
-            name = f"{name}-{self._names[name]}"
-        body = "\n".join(part for part in parts if part)
-        self.sections.append((f'id="{name}"><h2>{html.escape(title)}</h2>\n{body}\n</section>', half))
-
-    def cards(self) -> Iterator[str]:
-        """The sections; two halves stand beside each other, and one that would stand alone is whole."""
-        waiting = False
-        for place, (section, half) in enumerate(self.sections):
-            follows = place + 1 < len(self.sections) and self.sections[place + 1][1]
-            alone = half and not waiting and not follows
-            waiting = half and not alone and not waiting
-            yield f'<section class="{"card half" if half and not alone else "card"}" {section}'
-
-    def plot(self, figure: Figure | None) -> str:
-        """The place that ``figure`` is drawn into; nothing where there is none."""
-        if figure is None:
-            return ""
-        name = f"figure-{len(self.figures) + 1}"
-        self.figures[name] = figure
-        label, height = html.escape(figure.label), f"height:{figure.height}px"
-        if figure.min_width:
-            height += f";min-width:{figure.min_width}px"
-        plot = f'<div class="plot" id="{name}" style="{height}" role="img" aria-label="{label}"></div>'
-        return f'<div class="scroll">{plot}</div>' if figure.min_width else plot
 
 
 def add_steps(page: Page, report: Report) -> None:
@@ -71,9 +28,9 @@ def add_steps(page: Page, report: Report) -> None:
     page.add(
         "steps",
         f"{metric[:1].upper()}{metric[1:]} against {what}",
-        _lead(_front_sentence(report, what)),
+        lead(_front_sentence(report, what)),
         page.plot(figure),
-        _note(*_steps_notes(report, timed=timed)),
+        note(*_steps_notes(report, timed=timed)),
         steps_table(report),
     )
 
@@ -83,135 +40,15 @@ def add_candidates(page: Page, report: Report) -> None:
         if figure := draw_candidates(part):
             chosen = [one.name for one in part.candidates if one.chosen]
             sentence = f"{len(part.candidates):,} candidates" + (
-                f"; chosen: {_listed(chosen)}." if chosen else "."
+                f"; chosen: {listed(chosen)}." if chosen else "."
             )
             page.add(
                 "candidates",
                 f"What the search of {part.name} looked at",
-                _lead(" ".join(part.verdict) or sentence),
+                lead(" ".join(part.verdict) or sentence),
                 page.plot(figure),
-                _note(sentence if part.verdict else ""),
+                note(sentence if part.verdict else ""),
             )
-
-
-def add_layers(page: Page, report: Report) -> None:
-    """Freezing, removal, profiles, probes: what is told layer by layer."""
-    for sweep in report.sweeps:
-        seeds = len(sweep.sweep.seeds)
-        page.add(
-            "freezing",
-            f"How many layers can stay frozen: {sweep.name}",
-            _lead(" ".join(sweep.sweep.verdict.sentences[:-1] or sweep.sweep.verdict.sentences)),
-            page.plot(draw_sweep(sweep)),
-            _note(
-                "Bars: standard deviation over the seeds." if seeds > 1 else "One seed: no spread is known.",
-                sweep.sweep.verdict.sentences[-1],
-            ),
-            half=True,
-        )
-    for part in report.removals:
-        gone = part.units_before - part.units_after
-        sentence = f"{gone:,} of {part.units_before:,} {part.unit} of {part.parent} were removed."
-        heads, layers = part.unit == "heads", part.unit == "layers"
-        scored = any(layer.importance for layer in part.layers)
-        note = ""
-        if layers:
-            note = "Crosses: removed." + (
-                " Shade: how much the loss rises without the layer alone." if scored else ""
-            )
-        if heads:
-            note = "Crosses: removed." + (
-                " Shade: the share of all heads that matter less."
-                if scored
-                else " The heads were not scored."
-            )
-        page.add(
-            "removed",
-            f"{part.unit[:1].upper()}{part.unit[1:]} removed: {part.name}",
-            _lead(sentence),
-            page.plot(draw_heads(part) if heads else draw_layers(part) if layers else draw_units(part)),
-            _note(note),
-            half=not layers,
-        )
-    for profile in report.profiles:
-        if figure := draw_profile(profile):
-            disturbed = any(not row.is_reliable for row in profile.profile.rows)
-            page.add(
-                "profile",
-                f"Where the time goes: {profile.model}",
-                _lead(profile.advice),
-                page.plot(figure),
-                _note(
-                    f"{profile.profile.runtime} on {profile.profile.device_name}, "
-                    f"{count(profile.profile.threads, 'thread')}.",
-                    "Other work disturbed some lengths." if disturbed else "",
-                ),
-                half=True,
-            )
-    for probe in report.probes:
-        page.add(
-            "probe",
-            f"What each layer knows: {probe.encoder}",
-            _lead(" ".join(probe.sentences)),
-            page.plot(draw_probe(probe)),
-            half=True,
-        )
-
-
-def add_training(page: Page, report: Report) -> None:
-    score, loss = draw_validation(report.trainings), draw_losses(report.trainings)
-    if score is None and loss is None:
-        return
-    page.add(
-        "training",
-        "Training",
-        f'<div class="pair"><div>{page.plot(score)}</div><div>{page.plot(loss)}</div></div>',
-        _note("A ring marks the epoch that was kept." if score else ""),
-    )
-
-
-def add_classes(page: Page, report: Report) -> None:
-    parts = _chosen_classes(report)
-    if not parts:
-        return
-    last = parts[-1]
-    number = len(last.per_class.classes)
-    worst = min(
-        (one for one in last.per_class.classes if one.f1 is not None and one.rows),
-        key=lambda one: one.f1 or 0.0,
-        default=None,
-    )
-    sentence = (
-        f"The weakest class of {last.name} is {worst.label}: F1 {worst.f1:.3f} on {count(worst.rows, 'row')}."
-        if worst
-        else ""
-    )
-    rows = f"{last.split} rows"
-    note = f"In brackets: {rows} of the class." + (
-        f" The {MOST_CLASSES} weakest of {number:,} classes." if number > MOST_CLASSES else ""
-    )
-    page.add(
-        "classes",
-        "Score by class",
-        _lead(sentence),
-        page.plot(draw_class_scores(parts)),
-        _note(note),
-        half=True,
-    )
-    if last.per_class.confusions and (figure := draw_confusion(last.per_class, last.name)):
-        most = last.per_class.confusions[0]
-        page.add(
-            "confusion",
-            f"What is taken for what: {last.name}",
-            _lead(f"Most often {most.label} is taken for {most.predicted}: {count(most.rows, 'row')}."),
-            page.plot(figure),
-            _note(
-                f"Lines: the true class; columns: what the model says; {rows}.",
-                "Shade: the share of the true class.",
-                f"The {MOST_CLASSES} most confused of {number:,} classes." if number > MOST_CLASSES else "",
-            ),
-            half=True,
-        )
 
 
 def add_latencies(page: Page, report: Report) -> None:
@@ -255,7 +92,7 @@ def add_origin(page: Page, report: Report) -> None:
     page.add(
         "commands",
         "Commands",
-        _lead("Every run, the oldest first, with the options that are not the default."),
+        lead("Every run, the oldest first, with the options that are not the default."),
         runs,
     )
     page.add(
@@ -273,20 +110,11 @@ def add_origin(page: Page, report: Report) -> None:
         )
 
 
-def _note(*sentences: str) -> str:
-    words = " ".join(sentence for sentence in sentences if sentence)
-    return f'<p class="note">{html.escape(words)}</p>' if words else ""
-
-
-def _lead(sentences: str) -> str:
-    return f"<p>{html.escape(sentences)}</p>" if sentences else ""
-
-
 def _front_sentence(report: Report, what: str) -> str:
     front = [f"{step.number} {step.name}" for step in report.steps if step.front]
     if not front:
         return ""
-    names = _listed(front)
+    names = listed(front)
     cheaper = "faster" if what == "latency" else "smaller"
     if len(front) == 1:
         return f"On the Pareto front: {names}. No other model here is both better and {cheaper}."
@@ -317,29 +145,11 @@ def _steps_notes(report: Report, *, timed: bool) -> Iterator[str]:
     if far := [
         f"{one.number} {one.name} ({one.score.value:.4f})" for one in find_far(report, drawn) if one.score
     ]:
-        yield f"Triangles at the edge lie beyond it: {_listed(far)}."
+        yield f"Triangles at the edge lie beyond it: {listed(far)}."
     apart = [
         f"{step.number} {step.name}"
         for step in report.steps
         if step.score is not None and (not step.score.here or (timed and step.p50_ms is None))
     ]
     if apart:
-        yield f"Not in the chart, for want of a latency or a score on these rows: {_listed(apart)}."
-
-
-def _chosen_classes(report: Report) -> list[ClassPart]:
-    """The first and the last step of the headline; of one that has no scores by class, its nearest."""
-    here = [part for part in report.classes if part.here] or list(report.classes)[:1]
-    if not here:
-        return []
-    if report.headline is None:
-        return here[-1:]
-    line = report.step(report.headline.step).first
-    own = [part for part in here if report.step(part.step).first == line] or here
-    first = next((part for part in own if part.step == report.headline.first), None)
-    last = next((part for part in own if part.step == report.headline.step), own[-1])
-    return [last] if first is None or first.step == last.step else [first, last]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+        yield f"Not in the chart, for want of a latency or a score on these rows: {listed(apart)}."

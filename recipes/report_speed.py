@@ -54,13 +54,6 @@ class Gain(Part):
     shape: Shape
     disturbed: bool
 
-    @property
-    def speedup(self) -> Speedup | None:
-        """The ratio with its interval, where there is one."""
-        if self.low is None or self.high is None:
-            return None
-        return Speedup(ratio=self.ratio, low=self.low, high=self.high, launches=0)
-
 
 class Speeds:
     """All latencies and ratios of some runs, by circumstances."""
