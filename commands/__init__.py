@@ -6,6 +6,6 @@
 makes their options from the recipes' configs. ``progress`` shows a run on stderr while it goes on. On stdout
 ``report`` shows what was made or scored, ``pruning_report`` with its ``importance_map``, ``distill_report``,
 ``export_report``, ``freeze_sweep_report``, ``bench_report``, ``profile_report``, ``embed_report``,
-``probe_report``, ``attention_report`` with its ``attention_page`` and ``attention_style``, and
-``runs_report`` the rest, by means of ``tables``.
+``probe_report``, ``attention_report`` with its ``attention_page`` and ``attention_style``,
+``residual_report``, and ``runs_report`` the rest, by means of ``tables``.
 """

@@ -13,6 +13,7 @@ from encoder.config import LayerShape
 from encoder.dropout import draw_kept, dropout
 from encoder.engine import ALL_ON, Engine
 from encoder.linear import Linear
+from encoder.local_attention import is_worth_it, mix_tiles
 from encoder.packing import Packing
 from encoder.rotary import rotate
 
@@ -122,6 +123,9 @@ def mix(
 
     With a ``window`` a token sees those at most so far away.
     """
+    if window is not None and engine.blocks and is_worth_it(packing, window):
+        with torch.autocast(qkv.device.type, enabled=False):
+            return mix_tiles(qkv, packing, num_heads, window, p)
     if engine.blocks and qkv.device.type == "cpu":
         with torch.autocast("cpu", enabled=False):
             return apply(_BlockAttention, qkv, packing.blocks, num_heads, window, p, engine.cheap_dropout)

@@ -18,7 +18,8 @@ from encoder.rotary import Rotation, rotation
 class Packing:
     """B rows of ``lengths`` tokens each (int64 [B], 0 allowed), end to end: N tokens in all.
 
-    ``max_length`` is T, the width of the rectangle that ``pad`` makes.
+    ``max_length`` is T, the width of the rectangle that ``pad`` makes. ``tiles`` keeps the masks of
+    ``encoder.local_attention``.
     """
 
     lengths: Tensor
@@ -26,6 +27,7 @@ class Packing:
     num_tokens: int
     _turns: dict[tuple[int, float], Rotation] = field(default_factory=dict, repr=False, compare=False)
     _near: dict[int, Tensor] = field(default_factory=dict, repr=False, compare=False)
+    tiles: dict[int, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def from_lengths(cls, lengths: Tensor) -> "Packing":

@@ -4,10 +4,10 @@ Each command has its recipe, and each recipe its config: ``finetune`` and ``fine
 and ``evaluate_config``, and so on: ``predict`` (with ``ranking``), ``freeze_sweep`` (how many layers can be
 frozen, by means of ``freeze_points`` and ``freeze_verdict``), ``bench`` (how fast), ``profile`` (where the
 time goes), ``runs`` (all that was done so far), ``probe`` with its ``probe_verdict`` (what each layer knows),
-``attention`` (of one text, head by head), ``embed`` and ``embed_comparison`` (texts as vectors; of which
-layer). ``fields`` holds options that several share, ``training_options`` those of every command that trains:
-what it starts from is in ``training_inputs``, what comes of it in ``trained``, ``resuming`` lets it survive,
-``frozen_storage`` finds room for what frozen layers computed.
+``attention`` (of one text, head by head, or ``attention_residual``), ``embed`` and ``embed_comparison``
+(texts as vectors; of which layer). ``fields`` holds options that several share, ``training_options`` those of
+every command that trains: what it starts from is in ``training_inputs``, what comes of it in ``trained``,
+``resuming`` lets it survive, ``frozen_storage`` finds room for what frozen layers computed.
 
 ``prune_heads``, ``prune_neurons`` and ``drop_layers`` are one recipe, ``pruning``, with two ``pruning_ways``:
 units out of layers, or layers. ``pruning_search`` finds how much may go; what it starts from, how it trains

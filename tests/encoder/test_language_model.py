@@ -175,7 +175,7 @@ def test_transformers_guesses_with_equal_logits(saved):
         assert torch.allclose(ours(batch_of(ids)), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "camembert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "camembert", "modernbert"])
 def test_heads_of_transformers_are_read(family, tmp_path):
     import transformers
 
@@ -186,6 +186,8 @@ def test_heads_of_transformers_are_read(family, tmp_path):
                  "max_position_embeddings": 40}  # fmt: skip
     if family == "electra":
         small["embedding_size"] = 8
+    if family == "modernbert":
+        small["pad_token_id"] = 0
     config = transformers.AutoConfig.for_model(family, **small)
     torch.manual_seed(0)
     theirs = transformers.AutoModelForMaskedLM.from_config(config).eval()

@@ -430,6 +430,15 @@ def test_bert_position_table_of_512_holds_512_tokens(tmp_path: Path) -> None:
     assert_close(predict_logits(load_classifier(tmp_path), rows), logits_of(model, rows))
 
 
+def test_modernbert_of_texts_much_longer_than_its_window_is_that_of_transformers(tmp_path: Path) -> None:
+    model = theirs("modernbert", MODERNBERT | {"max_position_embeddings": 600})
+    model.save_pretrained(tmp_path)
+    ours = load_classifier(tmp_path)
+    for lengths in ([512], [500, 3, 130, 7]):  # in tiles; some rows in blocks
+        rows = make_rows(model, lengths)
+        assert_close(predict_logits(ours, rows), logits_of(model, rows))
+
+
 @pytest.mark.parametrize("family", ["gpt2", "albert", "deberta-v2", "modern-bert", "t5", "mpnet", "Bert"])
 def test_other_families_are_refused_by_name_with_the_list(family: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": family}))
