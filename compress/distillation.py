@@ -162,8 +162,9 @@ class Distillation:
 
     ``seen`` is what ``compress.watching.watched`` keeps of the student's passes, ``targets`` what the teacher
     made of all training rows. The first ``num_labelled`` of these have labels that count; the others are
-    there for the teacher's answers. Where widths differ, a linear map that is trained with the student
-    stands between its hidden state and the teacher's (Jiao et al. 2020, TinyBERT, equation 8).
+    there for the teacher's answers. ``first_only``: the student's last state is that of first tokens. Where
+    widths differ, a linear map that is trained with the student stands between its hidden state and the
+    teacher's (Jiao et al. 2020, TinyBERT, equation 8).
     """
 
     def __init__(
@@ -176,11 +177,12 @@ class Distillation:
         *,
         num_labelled: int,
         widths: tuple[int, int],
+        first_only: bool = True,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
         self.config, self.task, self.seen, self.targets = config, task, seen, targets
-        self.num_labelled, self.device = num_labelled, device
+        self.num_labelled, self.first_only, self.device = num_labelled, first_only, device
         self._weights = balanced_weights(task, labels[:num_labelled]) if config.balanced else None
         self.projections: dict[int, Linear] = {}
         if widths[0] != widths[1]:
@@ -243,10 +245,17 @@ class Distillation:
         known = self.targets.hidden[other]
         target = known.read_rows(index).to(batch.input_ids.device)
         lengths = torch.from_numpy(known.lengths[index]).to(target.device)
+        state, packing = self.seen.hidden[number], batch.packing
+        # The last is that of the first tokens, unless the classifier looks at all: of either model.
+        is_first = self.first_only and number == max(self.config.states, default=0) > 0
+        if is_first:
+            starts = lengths.cumsum(0) - lengths
+            target, lengths = target[starts[lengths > 0]], lengths.clamp(max=1)
         rows = torch.arange(len(index), device=target.device).repeat_interleave(lengths)
-        state = self.seen.hidden[number]
-        if number == max(self.config.states, default=0) > 0:  # the last: a row's first token
+        if is_first:
             state = state[rows]
+        elif not torch.equal(lengths, packing.lengths[: len(index)]):
+            state = packing.first(state)[rows]
         state = state[: len(target)].float()  # what fills the batch up comes last
         if number in self.projections:
             state = self.projections[number](state)

@@ -42,8 +42,9 @@ class Targets:
 
 def target_bytes(rows: TokenizedRows, config: EncoderConfig, points: Points, precision: Precision) -> int:
     """What the targets of ``rows`` take."""
-    last, tokens = config.num_hidden_layers, int(rows.offsets[-1])
-    hidden = sum((len(rows) if one == last else tokens) * config.hidden_size for one in points.hidden)
+    tokens = int(rows.offsets[-1])
+    hidden = sum(len(rows) if _only_first(config, one) else tokens for one in points.hidden)
+    hidden *= config.hidden_size
     projected = sum(tokens * _projected_width(config, layer) for layer in points.projections)
     return (hidden + projected) * STORED[precision].itemsize
 
@@ -62,10 +63,7 @@ def compute_targets(
 
     ``on_rows`` is told how many rows each batch added. The caller closes what is returned.
     """
-    made, last = (
-        _make_room(teacher, rows, points, STORED[precision], folder),
-        teacher.config.num_hidden_layers,
-    )
+    made = _make_room(teacher, rows, points, STORED[precision], folder)
     moments = {number: _Moments(teacher.config.hidden_size) for number in points.hidden}
     multiple_of = filling_multiple(teacher.config.max_tokens) if precision == "bf16" else 1
     teacher.to(device).eval()
@@ -76,7 +74,7 @@ def compute_targets(
                 made.logits[torch.from_numpy(index)] = teacher(batch).float().cpu()
                 for number, one in made.hidden.items():
                     state = seen.hidden[number]
-                    if number == last:  # a vector a row, where the row has a token
+                    if _only_first(teacher.config, number):  # a vector a row, where the row has a token
                         state = state[batch.packing.lengths > 0]
                     state = state[: int(one.lengths[index].sum())]  # what fills the batch up comes last
                     moments[number].add(state)
@@ -104,7 +102,7 @@ def _make_room(
         logits=torch.empty(len(rows), teacher.task.num_outputs),
         hidden={
             number: room(
-                number, config.hidden_size, first_only if number == config.num_hidden_layers else rows.offsets
+                number, config.hidden_size, first_only if _only_first(config, number) else rows.offsets
             )
             for number in sorted(points.hidden)
         },
@@ -114,6 +112,11 @@ def _make_room(
         },
         variances={},
     )
+
+
+def _only_first(config: EncoderConfig, number: int) -> bool:
+    """Whether hidden state ``number`` is there for each row's first token alone, see ``Points``."""
+    return number == config.num_hidden_layers and config.reads_first_token_only
 
 
 def _projected_width(config: EncoderConfig, layer: int) -> int:

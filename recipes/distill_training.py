@@ -226,6 +226,7 @@ def _objective(lesson: Lesson, model: Classifier, targets: Targets | None) -> It
             labels,
             num_labelled=lesson.num_labelled,
             widths=(model.config.hidden_size, lesson.teacher.config.hidden_size),
+            first_only=model.config.reads_first_token_only,
             seed=lesson.options.seed,
             device=lesson.start.device,
         )

@@ -1,6 +1,7 @@
 """Every command takes a ModernBERT, and one with attention residuals, as it takes a BERT."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def modern(tiny_model, tmp_path_factory) -> Path:
 
 RESIDUALS = {
     "modernbert": [],
+    "mean": [],
     "attention": ["--residual", "attention"],
     "blocks": ["--residual", "block_attention", "--residual-block-size", "3"],
 }
@@ -67,7 +69,12 @@ def folders(modern, reviews, tmp_path_factory) -> Callable[[str], Path]:
     def folder(kind: str) -> Path:
         if kind not in made:
             made[kind] = parent / kind
-            words = ["finetune", "--model", str(modern), "--data", str(reviews), "--output", str(made[kind])]
+            model = modern
+            if kind == "mean":
+                model = shutil.copytree(modern, parent / "mean encoder")
+                config = json.loads((model / "config.json").read_text()) | {"classifier_pooling": "mean"}
+                (model / "config.json").write_text(json.dumps(config))
+            words = ["finetune", "--model", str(model), "--data", str(reviews), "--output", str(made[kind])]
             rate = ["--learning-rate", "3e-3", "--layer-decay", "1.0", "--freeze-layers", "1"]
             assert run([*words, *QUICK, *rate, *RESIDUALS[kind]]) == 0
         return made[kind]
@@ -104,7 +111,7 @@ def test_a_folder_says_whether_transformers_can_open_it(finetuned):
     from transformers import AutoModelForSequenceClassification
 
     raw = json.loads((finetuned / "config.json").read_text())
-    if "attention" in finetuned.name or "blocks" in finetuned.name:
+    if finetuned.name in ("attention", "blocks"):
         assert raw["model_type"] == "enc" and raw["enc"]["encoder"]["residual"] != "add"
         return
     theirs = AutoModelForSequenceClassification.from_pretrained(finetuned).eval()
@@ -155,15 +162,16 @@ def words_of(model: str, data: str) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-# A model with attention residuals is another where residuals are read, stored or cut; not all is run twice.
-OF_RESIDUALS = {
+# Where these models are others: residuals are read, stored or cut, last layers computed whole.
+OTHERS = {
+    "mean": ("attention", "export", "prune-neurons", "distill", "distill thinner", "freeze-sweep"),
     "attention": ("predict", "embed", "export", "prune-heads", "drop-layers", "distill", "freeze-sweep"),
     "blocks": ("attention", "export int8", "prune-neurons", "distill thinner"),
 }
 CASES = [
     *(("modernbert", command) for command in words_of("", "") if command != "attention --residual"),
-    *((kind, command) for kind, commands in OF_RESIDUALS.items() for command in commands),
-    *((kind, "attention --residual") for kind in OF_RESIDUALS),
+    *((kind, command) for kind, commands in OTHERS.items() for command in commands),
+    *((kind, "attention --residual") for kind in ("attention", "blocks")),
 ]
 
 
