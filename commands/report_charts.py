@@ -19,9 +19,10 @@ from commands.report_figure import (
 )
 from commands.tables import number, size
 from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
+from recipes.compress_result import Candidate
 from recipes.report import Report
 from recipes.report_headline import say_interval
-from recipes.report_parts import Candidate, CandidatesPart
+from recipes.report_parts import CandidatesPart
 from recipes.report_steps import Step
 
 # A step that scores so much less than the best is drawn at the edge, or the others would be one line.
@@ -44,7 +45,7 @@ OTHER = ("other", COLOURS[4])
 
 def draw_steps(report: Report) -> Figure | None:
     """Score against latency, every step a point; against size where nothing was timed twice."""
-    there = [step for step in report.steps if step.score is not None and step.score.here]
+    there = [step for step in report.steps if step.is_comparable]
     timed = sum(step.p50_ms is not None for step in there) > 1
     points = [step for step in there if _cost(step, timed=timed) is not None]
     if len(points) < 2 or report.rows is None:
@@ -82,70 +83,58 @@ def draw_steps(report: Report) -> Figure | None:
 
 
 def draw_candidates(part: CandidatesPart) -> Figure | None:
-    """What a search looked at: score against latency, otherwise size; the goal, the front and the choice."""
-    timed = sum(_candidate_ms(one) is not None for one in part.candidates) > 1
-    known = [
-        (one, one.score, _candidate_ms(one) if timed else (one.size_bytes or 0) / 1e6 or None)
-        for one in part.candidates
-    ]
-    points = [(one, score, cost) for one, score, cost in known if score is not None and cost is not None]
+    """What a search looked at: score against latency, with the goal, the front and the choice."""
+    points = [(one, one.score) for one in part.candidates if one.score is not None]
     if len(points) < 2:
         return None
-    data: list[dict[str, Any]] = []
-    front = sorted((cost, score) for one, score, cost in points if one.pareto)
-    if front:
-        data.append(_front_line([cost for cost, _ in front], [score for _, score in front]))
-    groups: list[tuple[str, str, str, int, list[tuple[Candidate, float, float]]]] = [
-        ("predicted", COLOURS[4], "circle-open", 8, []),
-        ("measured", COLOURS[0], "circle", 9, []),
-        ("chosen", COLOURS[1], "diamond", 15, []),
-    ]
-    for point in points:
-        place = 2 if point[0].chosen else 0 if timed and point[0].latency_ms is None else 1
-        groups[place][4].append(point)
-    for name, colour, symbol, wide, members in groups:
+    costs = {id(one): one.predicted_ms if one.latency_ms is None else one.latency_ms for one, _ in points}
+    front = sorted((costs[id(one)], score) for one, score in points if one.pareto)
+    data = [_front_line([cost for cost, _ in front], [score for _, score in front])]
+    for name, colour, symbol, wide in (
+        ("predicted", COLOURS[4], "circle-open", 8),
+        ("measured", COLOURS[0], "circle", 9),
+        ("chosen", COLOURS[1], "diamond", 15),
+    ):
+        members = [(one, score) for one, score in points if _stage(one) == name]
         if members:
             data.append(
                 {
                     "type": "scatter",
                     "mode": "markers",
                     "name": name,
-                    "x": [cost for _, _, cost in members],
-                    "y": [score for _, score, _ in members],
+                    "x": [costs[id(one)] for one, _ in members],
+                    "y": [score for _, score in members],
                     "marker": {"size": wide, "color": colour, "symbol": symbol, "opacity": 0.9},
                     "hoverinfo": "text",
-                    "hovertext": [_tell_candidate(one) for one, _, _ in members],
+                    "hovertext": [_tell_candidate(one) for one, _ in members],
                 }
             )
-    unit = "latency, ms" if timed else "size on disk, MB"
-    x = cost_axis(
-        unit, [cost for _, _, cost in points] + ([part.limit_ms] if timed and part.limit_ms else [])
-    )
     return make_figure(
-        f"Score against {unit} of {len(points)} candidates",
+        f"Score against latency of {len(points)} candidates",
         data,
-        x=x,
-        y=axis("score", tickformat=".2f"),
+        x=cost_axis("p50 latency, ms (batch 1)", [*costs.values(), part.goal.limit_ms]),
+        y=axis(f"validation {METRIC_TITLES.get(part.metric, part.metric)}", tickformat=".2f"),
         height=400,
         legend=True,
-        **(_goal(part) if timed else {}),
+        **_goal(part),
     )
 
 
 def _goal(part: CandidatesPart) -> dict[str, Any]:
-    """The corner of the chart in which the goal is met, where it is known."""
+    """The corner of the chart in which the goal is met."""
     original = next(
         (one.score + one.drop for one in part.candidates if one.score is not None and one.drop is not None),
         None,
     )
-    if part.limit_ms is None or part.max_drop is None or original is None:
+    if original is None:
         return {}
-    low = original - part.max_drop / 100
+    low, limit = original - part.goal.max_drop / 100, part.goal.limit_ms
     line = {"type": "line", "line": {"color": COLOURS[2], "width": 1.2, "dash": "dash"}, "layer": "below"}
-    limit = {"xref": "x", "yref": "paper", "x0": part.limit_ms, "x1": part.limit_ms, "y0": 0, "y1": 1}
-    bound = {"xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": low, "y1": low}
     return {
-        "shapes": [line | limit, line | bound],
+        "shapes": [
+            line | {"xref": "x", "yref": "paper", "x0": limit, "x1": limit, "y0": 0, "y1": 1},
+            line | {"xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": low, "y1": low},
+        ],
         "annotations": [
             {
                 "xref": "paper",
@@ -162,18 +151,19 @@ def _goal(part: CandidatesPart) -> dict[str, Any]:
     }
 
 
-def _candidate_ms(one: Candidate) -> float | None:
-    return one.predicted_ms if one.latency_ms is None else one.latency_ms
+def _stage(one: Candidate) -> str:
+    return "chosen" if one.chosen else "predicted" if one.latency_ms is None else "measured"
 
 
 def _tell_candidate(one: Candidate) -> str:
     return hover(
         one.name,
+        f"{one.layers} layers, {one.heads:,} heads, {one.neurons:,} neurons, {one.precision}",
         f"score {one.score:.4f}" if one.score is not None else "",
         f"loses {100 * one.drop:.1f} points" if one.drop is not None else "",
         f"{one.latency_ms:.2f} ms" if one.latency_ms is not None else "",
-        f"predicted {one.predicted_ms:.2f} ms" if one.predicted_ms is not None else "",
-        size(one.size_bytes) if one.size_bytes else "",
+        f"predicted {one.predicted_ms:.2f} ms",
+        size(one.size_bytes),
         "trained" if one.trained else "",
         "on the front" if one.pareto else "",
     )

@@ -39,15 +39,16 @@ def add_candidates(page: Page, report: Report) -> None:
     for part in report.candidates:
         if figure := draw_candidates(part):
             chosen = [one.name for one in part.candidates if one.chosen]
-            sentence = f"{len(part.candidates):,} candidates" + (
-                f"; chosen: {listed(chosen)}." if chosen else "."
-            )
             page.add(
                 "candidates",
                 f"What the search of {part.name} looked at",
-                lead(" ".join(part.verdict) or sentence),
+                lead(" ".join(part.verdict)),
                 page.plot(figure),
-                note(sentence if part.verdict else ""),
+                note(
+                    f"{count(len(part.candidates), 'candidate')}.",
+                    f"Chosen: {listed(chosen)}." if chosen else "",
+                    "Hollow: not made and timed, but predicted from a table of times of this machine.",
+                ),
             )
 
 
@@ -140,7 +141,7 @@ def _steps_notes(report: Report, *, timed: bool) -> Iterator[str]:
             yield "What was timed in turns with the first of its line is placed by that ratio."
     if any(step.placed for step in report.steps):
         yield "Hollow: the ratio was measured under other circumstances, such as another number of threads."
-    drawn = [step for step in report.steps if step.score is not None and step.score.here]
+    drawn = [step for step in report.steps if step.is_comparable]
     drawn = [step for step in drawn if not timed or step.p50_ms is not None]
     if far := [
         f"{one.number} {one.name} ({one.score.value:.4f})" for one in find_far(report, drawn) if one.score
@@ -149,7 +150,7 @@ def _steps_notes(report: Report, *, timed: bool) -> Iterator[str]:
     apart = [
         f"{step.number} {step.name}"
         for step in report.steps
-        if step.score is not None and (not step.score.here or (timed and step.p50_ms is None))
+        if step.kept and step.score is not None and (not step.score.here or (timed and step.p50_ms is None))
     ]
     if apart:
         yield f"Not in the chart, for want of a latency or a score on these rows: {listed(apart)}."

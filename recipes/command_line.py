@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from recipes.chain_steps import KINDS
+from recipes.compress_config import CompressConfig
 from recipes.depth_config import DepthConfig
 from recipes.option_words import extra_of, has_commas
 from recipes.options import Options
@@ -15,9 +16,12 @@ from recipes.pretrain_config import PretrainConfig
 
 # Of every command that keeps a run.json: steps of chains, and what is no step.
 CONFIGS: Mapping[str, type[Options]] = {name: kind.options for name, kind in KINDS.items()} | {
+    "compress": CompressConfig,
     "pretrain": PretrainConfig,
     "depth": DepthConfig,
 }
+# What a reader looks for first.
+FIRST = ("model", "data", "output")
 # How a run was started does not change what comes of it.
 NOT_REPEATED = ("overwrite", "resume")
 
@@ -30,7 +34,7 @@ def command_line(command: str, options: Mapping[str, Any]) -> str:
     config = CONFIGS.get(command)
     fields: Mapping[str, FieldInfo] = config.model_fields if config else {}
     words = ["enc", command]
-    for name in sorted(options, key=lambda name: not _is_argument(fields.get(name))):
+    for name in sorted(options, key=lambda name: (not _is_argument(fields.get(name)), name not in FIRST)):
         if name not in NOT_REPEATED and not _is_default(fields.get(name), options[name]):
             words += _spell(name, options[name], fields.get(name))
     return shlex.join(words)

@@ -180,7 +180,7 @@ def _missing(made: Report) -> Iterator[Missing]:
     if not made.latencies:
         yield Missing(what="nothing was timed", command=f"enc bench {first} --output {out('bench')}")
     if not made.candidates:
-        command = f"enc compress {first} --data {data} --output {out('compress')} --max-drop 1.0"
+        command = f"enc compress {first} --data {data} --output {out('compress')} --target-speedup 4"
         yield Missing(what="no search for the best compression among these runs", command=command)
     if not made.trainings:
         command = f"enc finetune --model {encoder} --data {data} --output {out('finetune')}"

@@ -38,7 +38,7 @@ def find_ends(steps: Sequence[Step]) -> tuple[Step, Step] | None:
     """
     lines: dict[int, list[Step]] = {}
     for step in steps:
-        if step.first is not None:
+        if step.first is not None and step.kept:
             lines.setdefault(step.first, []).append(step)
     if not lines:
         return None

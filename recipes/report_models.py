@@ -148,7 +148,8 @@ def describe(one: Found) -> str:
         return f"compressed to {run.model.num_hidden_layers} layers{precision}"
     if run.sweep is not None:
         frozen = run.sweep.verdict.chosen
-        return f"fine-tuned, {frozen} layer{'' if frozen == 1 else 's'} frozen"
+        gone = ", not kept" if run.config.get("keep") == "none" else ""
+        return f"fine-tuned, {frozen} layer{'' if frozen == 1 else 's'} frozen{gone}"
     if run.pruning is not None:
         return f"{run.pruning.units_after:,} of {run.pruning.units_before:,} {run.pruning.unit} left"
     if run.distillation is not None:

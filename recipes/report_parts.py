@@ -1,18 +1,15 @@
 """What the runs of a report hold beside scores, speed and size, each part with the name of its run."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import ValidationError
 
 from compress.latency import Latency
 from compress.machine import Machine
 from compress.profile import Profile
 from recipes.class_scores import PerClass
 from recipes.command_line import command_line
+from recipes.compress_result import Candidate, Goal
 from recipes.ledger import LedgerRun
 from recipes.measurements import ProfileResult
 from recipes.part import Part
@@ -21,9 +18,7 @@ from recipes.pruning_result import PrunedLayer
 from recipes.report_models import Found
 from recipes.report_speed import all_latencies
 from recipes.report_steps import Rows, Step, short_name
-from recipes.result import RUN_FILE, Epoch, FreezeSweep, Result
-
-Read = TypeVar("Read", bound=Part)
+from recipes.result import Epoch, FreezeSweep, Result
 
 
 class SweepPart(Part):
@@ -89,32 +84,14 @@ class ProbePart(Part):
     sentences: tuple[str, ...]
 
 
-class Candidate(Part):
-    """A model that `enc compress` looked at, as far as its run.json says; ``score`` is the main metric.
-
-    ``drop`` is what it loses against the original, a fraction; ``predicted_ms`` is by the latency table,
-    ``latency_ms`` was measured; ``pareto``: none loses as little and takes as little time.
-    """
-
-    name: str
-    score: float | None = None
-    drop: float | None = None
-    latency_ms: float | None = None
-    predicted_ms: float | None = None
-    size_bytes: int | None = None
-    trained: bool = False
-    chosen: bool = False
-    pareto: bool = False
-
-
 class CandidatesPart(Part):
-    """What one search looked at; ``max_drop`` (points) and ``limit_ms`` are its goal, where it is known."""
+    """What one `enc compress` looked at, by ``metric`` on validation rows, and what it was to meet."""
 
     name: str
+    metric: str
+    goal: Goal
     candidates: tuple[Candidate, ...]
-    max_drop: float | None = None
-    limit_ms: float | None = None
-    verdict: tuple[str, ...] = ()
+    verdict: tuple[str, ...]
 
 
 class RunPart(Part):
@@ -238,28 +215,18 @@ def find_probes(entries: Iterable[LedgerRun], folder: Path) -> list[ProbePart]:
 
 
 def find_candidates(entries: Iterable[LedgerRun], folder: Path) -> list[CandidatesPart]:
-    """The candidates of all runs that searched for a model: ``compress.candidates`` of their run.json.
-
-    What does not look like one is passed over: a report is no place to fail for another command's sake.
-    """
-    parts = []
-    for entry in entries:
-        compress = _as_dict(_read_raw(entry.folder).get("compress"))
-        listed = compress.get("candidates")
-        made = [_read_part(Candidate, one) for one in (listed if isinstance(listed, list) else ())]
-        if not any(made):
-            continue
-        goal = _as_dict(compress.get("goal"))
-        told = {
-            "verdict": compress.get("verdict"),
-            **{key: goal.get(key) for key in ("max_drop", "limit_ms")},
-        }
-        known = {key: value for key, value in told.items() if value is not None}
-        own = {"name": _name(entry, folder), "candidates": [one for one in made if one is not None]}
-        part = _read_part(CandidatesPart, known | own) or _read_part(CandidatesPart, own)
-        if part is not None:
-            parts.append(part)
-    return parts
+    """The candidates of all runs of `enc compress`."""
+    return [
+        CandidatesPart(
+            name=_name(entry, folder),
+            metric=entry.run.main_metric,
+            goal=entry.run.compress.goal,
+            candidates=entry.run.compress.candidates,
+            verdict=entry.run.compress.verdict,
+        )
+        for entry in entries
+        if isinstance(entry.run, Result) and entry.run.compress is not None
+    ]
 
 
 def find_runs(entries: Iterable[LedgerRun], folder: Path) -> list[RunPart]:
@@ -290,22 +257,3 @@ def find_machines(entries: Iterable[LedgerRun], folder: Path) -> list[MachinePar
 
 def _name(entry: LedgerRun, folder: Path) -> str:
     return short_name(str(entry.folder), folder)
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _read_part(kind: type[Read], values: Any) -> Read | None:
-    try:
-        return kind.model_validate(values)
-    except ValidationError:
-        return None
-
-
-def _read_raw(folder: Path) -> dict[str, Any]:
-    try:
-        values = json.loads((folder / RUN_FILE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return _as_dict(values)

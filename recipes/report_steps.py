@@ -54,7 +54,7 @@ class Step(Part):
     of, and of the first classifier of its line. ``folder`` is ``None`` for a model from elsewhere.
     ``p50_ms`` is in the circumstances of the report; ``placed``: not measured there, but timed elsewhere in
     turns with the first of its line, whose ratio gives it. ``front``: no other step is both better and faster
-    (smaller, where nothing was timed).
+    (smaller, where nothing was timed). ``kept``: the model is there, and not only its run.json.
     """
 
     number: int
@@ -78,7 +78,13 @@ class Step(Part):
     size_ratio: float | None
     parameters: int | None
     embedding_parameters: int | None
+    kept: bool = True
     front: bool = False
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether it is a model that one can have, with a score on the rows of the report."""
+        return self.kept and self.score is not None and self.score.here
 
 
 def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[list[Step], Rows | None]:
@@ -107,6 +113,7 @@ def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[li
             num_hidden_layers=one.num_hidden_layers,
             score=_score(one, reference),
             verdict=_verdict(one.run, by_sha256) if one.run else None,
+            kept=one.run is None or one.run.config.get("keep") != "none",
             p50_ms=p50_ms,
             placed=placed,
             disturbed=gain.disturbed if gain else bool(usual and speeds.is_disturbed(one.sha256, usual)),
@@ -130,7 +137,7 @@ def mark_front(steps: Sequence[Step]) -> list[Step]:
     def cost(step: Step) -> float | None:
         return step.p50_ms if timed else step.bytes_on_disk
 
-    there = [step for step in steps if step.score is not None and step.score.here]
+    there = [step for step in steps if step.is_comparable]
     timed = sum(step.p50_ms is not None for step in there) > 1
     points = [
         (step.number, _worth(step.score), value)

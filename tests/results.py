@@ -3,12 +3,14 @@
 from datetime import UTC, datetime, timedelta
 
 from compress.latency import Latency
+from compress.latency_table import LatencyTable
 from compress.machine import Machine
 from compress.paired import Speedup
 from compress.size import Size
 from compress.uncertainty import ScoreInterval
 from compress.workload import Shape
 from encoder.data_report import DataReport, SplitReport
+from recipes.compress_result import Candidate, CompressResult, Goal
 from recipes.freeze_verdict import judge_sweep
 from recipes.measurements import BenchModel, BenchRatio, BenchResult, BenchRow, MeasuredTexts
 from recipes.pruning_result import Control, PrunedLayer, PruningResult, SpeedupResult
@@ -224,6 +226,48 @@ def make_pruning(**changes):
         "seconds": 12.0,
     }
     return PruningResult(**values | changes)
+
+
+def make_compress():
+    """Four candidates of a search, of which the second was chosen."""
+    candidates = tuple(
+        Candidate(
+            name=f"candidate {number}",
+            layers=6 - number,
+            heads=72,
+            neurons=9216,
+            precision="int8",
+            kept_layers=(),
+            score=0.95 - number / 100,
+            drop=number / 100,
+            rows=500,
+            predicted_ms=4.0 - number,
+            latency_ms=2.9 if number == 1 else None,
+            size_bytes=10**7,
+            chosen=number == 1,
+            pareto=number < 3,
+        )
+        for number in range(4)
+    )
+    times = LatencyTable(
+        tokens=93, threads=1, device_name=MACHINE.cpu, form="fused", depth=2, times={}, reliable=True
+    )
+    return CompressResult(
+        goal=Goal(max_drop=1.0, target_speedup=4.0, target_ms=None, baseline_ms=12.0, limit_ms=3.0),
+        met=True,
+        failure=None,
+        verdict=("The goal is met.",),
+        table=times,
+        candidates=candidates,
+        importance_rows=512,
+        trained=1,
+        num_epochs=2,
+        folder=None,
+        before={"test": {"accuracy": 0.95}},
+        size_before=make_size(),
+        latency_before=(),
+        speedups=(),
+    )
 
 
 def make_speedup(ratio, low, high, verdict="faster"):

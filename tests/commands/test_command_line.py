@@ -34,6 +34,7 @@ OPTIONS = {
     "drop-layers": {"model": "m", "data": "d", "output": Path("o"), "layers": 3},
     "distill": {"model": "m", "data": "d", "output": Path("o"), "layers": 3, "control": False},
     "depth": {"models": ("tiny", "b c.toml"), "corpus": ("a.txt",), "rows": 9, "output": Path("o")},
+    "compress": {"model": "m", "data": "d", "output": Path("o"), "max_drop": 2.0, "target_speedup": 4.0},
     "pretrain": {"corpus": ("a.txt", "b c.txt"), "config": "tiny", "output": Path("o"), "lowercase": False},
     "export": {"model": "m", "data": "d", "output": Path("o"), "precision": "int8"},
 }
@@ -60,6 +61,6 @@ def test_command_line_of_a_run_gives_its_options_again(command, monkeypatch):
 
 def test_command_that_is_not_known_is_told_with_all_options():
     line = command_line(
-        "compress", {"model": "m", "max_drop": 1.0, "quick": False, "exact": True, "none": None}
+        "unheard-of", {"model": "m", "max_drop": 1.0, "quick": False, "exact": True, "none": None}
     )
-    assert line == "enc compress --model m --max-drop 1.0 --exact"
+    assert line == "enc unheard-of --model m --max-drop 1.0 --exact"

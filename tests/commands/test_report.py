@@ -19,6 +19,7 @@ from recipes.result import Epoch, TrainingResult
 from tests.results import (
     MACHINE,
     make_bench,
+    make_compress,
     make_latency,
     make_model,
     make_pruning,
@@ -122,6 +123,7 @@ def folder(tmp_path):
             parent="c",
             command="prune-neurons",
             size=make_size(4_000_000),
+            compress=make_compress(),
             pruning=make_pruning(unit="neurons", layers=neurons),
         ),
         "sweep": make_result("e", "e", sweep=make_sweep({0: [0.9, 0.91], 2: [0.89, 0.9], 6: [0.4, 0.6]})),
@@ -130,12 +132,6 @@ def folder(tmp_path):
     for name, made in runs.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text(made.to_json())
-    path = tmp_path / "d" / "run.json"
-    candidates = [
-        {"name": f"c{number}", "score": 0.9 + number / 100, "latency_ms": 1.0 + number, "pareto": number > 1}
-        for number in range(4)
-    ]
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"compress": {"candidates": candidates}}))
     return tmp_path
 
 

@@ -1,7 +1,5 @@
 """Claims about a report as plain data."""
 
-import json
-
 import pytest
 
 from compress.uncertainty import McNemar, ScoreDifference, ScoreInterval
@@ -17,6 +15,7 @@ from recipes.report_speed import Speeds
 from recipes.report_steps import make_steps
 from recipes.result import Against, Run
 from tests.results import (
+    make_compress,
     make_latency,
     make_pruning,
     make_result,
@@ -147,6 +146,17 @@ def test_front_holds_what_no_other_step_beats(reported):
     assert {step.name for step in found.steps if step.front} == {"b", "c", "d"}
 
 
+def test_sweep_whose_model_was_not_kept_is_no_end_and_not_on_the_front(reported):
+    sweep = make_sweep({0: [0.9, 0.91], 2: [0.8, 0.82]})
+    found = reported(
+        a=make_result("a", "a", latency=(make_latency(25.0),), **scored(0.9)),
+        z=make_result("z", "z", sweep=sweep, config={"keep": "none"}, **scored(0.99)),
+    )
+    assert found.step(found.headline.step).name == "a"
+    assert {step.name for step in found.steps if step.front} == {"a"}
+    assert found.steps[2].what == "fine-tuned, 0 layers frozen, not kept"
+
+
 def test_step_scored_on_other_rows_is_not_compared(reported):
     other = make_result("c", "c", parent="a").data.model_copy(
         update={"fingerprint": "another", "source": "x.csv"}
@@ -188,19 +198,10 @@ def test_what_is_missing_is_told_with_the_command_that_makes_it(reported, tmp_pa
     assert not {"freeze-sweep", "prune-heads"} & {one.command.split()[1] for one in again.missing}
 
 
-def test_candidates_are_read_from_run_json_and_what_is_none_is_passed_over(reported, tmp_path):
-    reported(a=make_result("a", "a"))
-    path = tmp_path / "a" / "run.json"
-    saved = json.loads(path.read_text())
-    good = {"name": "x", "score": 0.9, "latency_ms": 2.0, "size_bytes": 10, "chosen": True, "pareto": True}
-    saved["compress"] = {"candidates": [good, {"name": "y"}, {"score": "high"}, 3]}
-    path.write_text(json.dumps(saved))
-    (part,) = report(ReportConfig(folder=tmp_path)).candidates
-    assert [(one.name, one.chosen) for one in part.candidates] == [("x", True), ("y", False)]
-    for broken in (None, 3, {"candidates": 3}, []):
-        saved["compress"] = broken
-        path.write_text(json.dumps(saved))
-        assert report(ReportConfig(folder=tmp_path)).candidates == ()
+def test_candidates_of_a_compression_are_told_with_their_goal(reported):
+    found = reported(a=make_result("a", "a"), b=make_result("b", "b", parent="a", compress=make_compress()))
+    (part,) = found.candidates
+    assert (part.name, part.metric, part.goal.limit_ms, len(part.candidates)) == ("b", "accuracy", 3.0, 4)
 
 
 def test_broken_files_are_noted_and_left_out(reported, tmp_path):
