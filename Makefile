@@ -47,14 +47,8 @@ format: $(STAMP) ## rewrite the sources as ruff formats them
 docs: $(STAMP) ## bring the lists of options in docs/ up to date
 	$(RUN)/python -m commands.option_docs docs
 
-quickstart: $(STAMP) ## fine-tune a real encoder on real news articles, ask it something, distil it
-	$(RUN)/enc finetune --model minilm-l6 --data bbc-news --output runs/quickstart --overwrite \
-		--max-length 96 --num-epochs 3
-	$(RUN)/enc predict runs/quickstart \
-		"The striker scored twice in the last ten minutes of the final." \
-		"Shares fell sharply after the bank warned that profits would be lower this year."
-	$(RUN)/enc distill runs/quickstart --data bbc-news --output runs/quickstart-3 --overwrite \
-		--layers 3 --num-epochs 2 --no-control
+quickstart: $(STAMP) ## a tour on real news articles: fine-tune, sweep, prune, distil, export; ends with a report
+	$(RUN)/enc run quickstart --output runs/quickstart
 
 clean: ## remove .venv, caches and built files (runs/ stays)
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

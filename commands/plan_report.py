@@ -15,7 +15,10 @@ BOUNDS = {"exact": "", "about": "", "uneven": "", "roughly": "~ ", "at most": "â
 
 
 def show_plan(plan: Plan, console: "Console") -> None:
-    """All of a plan."""
+    """All of a plan: what each step is, what it comes to, and what that rests on."""
+    console.print()
+    for step in plan.steps:
+        print_indented(console, f"{step.folder}: {_sentence(step)}")
     console.print()
     console.print(_steps_table(plan))
     for line in _remarks(plan):
@@ -24,33 +27,33 @@ def show_plan(plan: Plan, console: "Console") -> None:
     console.print(facts_table(_facts(plan)))
 
 
+def _sentence(step: PlannedStep) -> str:
+    """``enc distill of 01-finetune, layers = 3``."""
+    options = _options(step)
+    return f"enc {step.command} of {', '.join(step.models)}{f', {options}' if options else ''}"
+
+
 def _steps_table(plan: Plan) -> "Table":
-    table = make_table(
-        "step", "from", "options", "layers", "parameters", "MACs a token", "on disk", "time", texts=3
-    )
+    table = make_table("step", "layers", "parameters", "MACs a token", "on disk", "time")
     for step in plan.steps:
         bound = BOUNDS[step.size or "exact"]
         made = step.parameters is not None
         table.add_row(
             step.folder,
-            ", ".join(step.models),
-            _options(step),
             str(step.layers) if made else "",
             f"{bound if step.size != 'at least' else ''}{step.parameters:,}" if made else "",
             f"{(step.macs_per_token or 0) / 1e6:.2f} M" if made else "",
             f"{bound}{size(step.bytes_on_disk or 0)}" if made else "",
             "done" if step.done else f"~ {duration(step.seconds)}",
         )
-    for place in (0, 3, 4, 5, 6, 7):
-        table.columns[place].no_wrap = True
+    for column in table.columns[1:]:
+        column.no_wrap = True
     return table
 
 
 def _options(step: PlannedStep) -> str:
     """``layers = 3, control = false``."""
-    pairs = (f"{name} = {_value(value)}" for name, value in step.options.items())
-    own = [] if step.name == step.command else [f"enc {step.command}"]
-    return ", ".join([*own, *pairs])
+    return ", ".join(f"{name} = {_value(value)}" for name, value in step.options.items())
 
 
 def _value(value: object) -> str:

@@ -75,7 +75,7 @@ def test_a_dry_run_shows_each_step_and_does_nothing(words, tmp_path, capsys, mon
     shown = capsys.readouterr().out
     (first,) = (line for line in shown.splitlines() if line.startswith(" 01-finetune"))
     assert " 30,626 " in first and first.rstrip().endswith("s")
-    assert "01-finetune" in shown and "layers = 2" in shown
+    assert "  02-drop-layers: enc drop-layers of 01-finetune, latency = false, layers = 2\n" in shown
     assert "80 train, 24 validation, 24 test rows" in shown
     assert not (tmp_path / "out").exists()
     assert run([*words, "--dry-run", "--json"]) == 0
