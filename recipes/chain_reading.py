@@ -20,6 +20,7 @@ Config = TypeVar("Config", bound=Options)
 # Options of a command that are not a recipe's to set.
 DECIDED = ("output", "overwrite", "resume")
 TOP = ("chain", "steps")
+DATA_FILE = f"{REFERENCE}data"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
@@ -173,6 +174,7 @@ class _Reader:
         values |= {name: value for name, value in raw.values.items() if name in ours}
         values = _overridden(kind.options, values, {k: v for k, v in raw.set.items() if k in ours})
         self._share_max_drop(values, chain, where)
+        self._place_data(values, kind, chain, where)
         models = _Models(chain.model or MISSING, kind, before, values)
         values |= models.resolved
         if sure:
@@ -194,6 +196,20 @@ class _Reader:
             self._tell(f"max_drop is {given!r} of the chain's max_drop, and that is not given", where)
         else:
             values["max_drop"] = chain.max_drop * int(found[1]) / 100
+
+    def _place_data(self, values: dict[str, Any], kind: StepKind, chain: ChainOptions, where: str) -> None:
+        """A file of ``"@data"``, which is the chain's data, or the training rows of a folder."""
+        for name, option in kind.options.model_fields.items():
+            if kind_of(option) is not Path or values.get(name) != DATA_FILE:
+                continue
+            values[name] = found = Path(str(chain.data)).expanduser()
+            if found.is_dir():
+                trains = sorted(one for one in found.iterdir() if one.stem == "train")
+                values[name] = trains[0] if trains else found
+            if chain.data != MISSING and not values[name].is_file():
+                self._tell(
+                    f"{name} is {DATA_FILE!r}, and {chain.data} is no file and no folder with one", where
+                )
 
     def _build(
         self, config: type[Config], values: Mapping[str, Any], call: Callable[[str], str], where: str

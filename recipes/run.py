@@ -5,9 +5,11 @@ on by its own resume, where it has one. A gate that fails ends the chain with wh
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from compress.memory import reset_peak_memory
 from encoder.errors import ConfigError, EncError
@@ -116,7 +118,8 @@ class _Running:
         self._chain, self._root, self._keys = chain, root, keys
         self._observer, self._record, self._forgotten = observer, record, forgotten
         self._runs: list[Run] = []
-        self._reference: tuple[Step, Mapping[str, Mapping[str, float | None]]] | None = None
+        # What losses are counted from: in words, and its scores by split.
+        self._reference: tuple[str, Mapping[str, Mapping[str, float | None]]] | None = None
 
     def run(self) -> ChainOutcome:
         """All steps, or as many as the gates let pass."""
@@ -163,7 +166,8 @@ class _Running:
         reset_peak_memory()
         started = time.perf_counter()
         try:
-            made = step.kind.run(options, Recorder(self._observer))
+            with _own_threads(options):
+                made = step.kind.run(options, Recorder(self._observer))
         except EncError as error:
             raise type(error)(f"{step.title}: {error}") from error
         self._set(step, seconds=time.perf_counter() - started)
@@ -182,11 +186,12 @@ class _Running:
             return None
         if self._reference is None:
             before = scores_before(found)
-            self._reference = step, found.scores if before is None else before
             if before is None:
+                self._reference = f"after {step.title}", found.scores
                 return None
+            self._reference = f"that {step.title} started from", before
         limit, metric = self._chain.options.max_drop, found.main_metric
-        first, scores = self._reference
+        name, scores = self._reference
         split = next((one for one in JUDGED if one in scores and one in found.scores), None)
         if limit is None or split is None:
             return None
@@ -197,8 +202,8 @@ class _Running:
         if drop <= limit + 1e-9:
             return None
         return (
-            f"the {metric} of the {split} rows is lower by {drop:.2f} points than that of the model after "
-            f"{first.title}; max_drop allows {limit:g}"
+            f"the {metric} of the {split} rows is worse by {drop:.2f} points than that of the model {name}; "
+            f"max_drop allows {limit:g}"
         )
 
     def _begin(self, step: Step, key: str) -> None:
@@ -229,6 +234,21 @@ class _Running:
     def _update(self, **values: object) -> None:
         self._record = self._record.model_copy(update=values)
         write_record(self._root, self._record)
+
+
+@contextmanager
+def _own_threads(options: Any) -> Iterator[None]:
+    """What a step computes with is its own affair: after it there are as many threads as before."""
+    if getattr(options, "threads", None) is None:
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def own_failure(found: Run) -> str | None:

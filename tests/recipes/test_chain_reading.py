@@ -188,3 +188,29 @@ def test_each_kind_of_step_is_one_command_with_its_recipe():
         assert function == command.replace("-", "_")
         assert callable(getattr(importlib.import_module(module), function))
         assert kind.model_field in kind.options.model_fields
+
+
+def test_a_step_may_lose_a_share_of_what_the_chain_may(write):
+    text = (
+        '[chain]\nmodel = "m"\ndata = "d"\nmax_drop = 2\n' + step("finetune") + step("export", max_drop="25%")
+    )
+    assert read(write(text)).steps[1].options.max_drop == 0.5
+    assert read(write(text), "max_drop=1").steps[1].options.max_drop == 0.25
+    assert read(write(text), "export.max_drop=3").steps[1].options.max_drop == 3
+    _, problems = read_chain(write(text), settings=["max_drop="])
+    assert problems[0].endswith("max_drop is '25%' of the chain's max_drop, and that is not given")
+
+
+def test_texts_can_be_those_of_the_data(write, reviews):
+    def vocabulary(data):
+        text = (
+            f'[chain]\nmodel = "m"\ndata = "{data}"\n'
+            + step("finetune")
+            + step("export", prune_vocab="@data")
+        )
+        chain, problems = read_chain(write(text))
+        return chain.steps[1].options.prune_vocab, problems
+
+    assert vocabulary(reviews) == (reviews / "train.csv", [])
+    assert vocabulary(reviews / "test.csv") == (reviews / "test.csv", [])
+    assert "prune_vocab is '@data', and bbc-news is no file" in vocabulary("bbc-news")[1][0]

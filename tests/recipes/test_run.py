@@ -94,6 +94,10 @@ def test_each_step_starts_from_the_model_of_the_step_before(whole):
     assert (whole.root / "03-export" / "model.onnx").is_file() and third
 
 
+def test_a_step_makes_the_model_that_its_command_makes(whole, finetuned):
+    assert hashes(whole.root)[0] == finetuned.model.sha256
+
+
 def test_what_is_done_is_not_done_again(options, whole):
     watching = Watching()
     again = run(RunConfig(**options, output=whole.root), watching)
@@ -132,7 +136,7 @@ def test_a_failed_gate_ends_the_chain_with_what_there_is(options, copied):
     untaught = ("distill.layers=1", "distill.init_layers=first", "distill.learning_rate=1e-8")
     outcome = run(RunConfig(**options, output=copied, set=("max_drop=0", *untaught)))
     assert outcome.failure.startswith(
-        "step 2 (distill) ended the chain: the accuracy of the validation rows is lower by"
+        "step 2 (distill) ended the chain: the accuracy of the validation rows is worse by"
     )
     assert "after step 1 (finetune); max_drop allows 0" in outcome.failure
     assert len(outcome.runs) == 2
@@ -183,6 +187,17 @@ def test_a_chain_killed_in_each_of_its_steps_ends_as_one_that_was_not(options, w
     assert hashes(root) == hashes(whole.root)
     assert read_result(root / "01-finetune").training.resumed_from_step is not None
     assert read_result(root / "02-distill").training.resumed_from_step is not None
+
+
+def test_a_chain_that_starts_from_a_fine_tuned_model_counts_losses_from_that(finetuned, options, tmp_path):
+    (tmp_path / "two.toml").write_text(
+        '[chain]\nlatency = false\n[[steps]]\ncommand = "distill"\nlayers = 1\n'
+    )
+    asked = options | {"recipe": str(tmp_path / "two.toml"), "model": str(finetuned.output)}
+    untaught = ("distill.init_layers=first", "distill.learning_rate=1e-8", "distill.num_epochs=1")
+    settings = (*untaught, "distill.control=false", "max_drop=0")
+    outcome = run(RunConfig(**asked, output=tmp_path / "out", set=settings))
+    assert "than that of the model that step 1 (distill) started from; max_drop allows 0" in outcome.failure
 
 
 def test_force_does_all_anew(options, copied):
