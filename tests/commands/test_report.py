@@ -1,5 +1,6 @@
 """Claims about `enc report` and the page it writes."""
 
+import html
 import json
 import re
 import shutil
@@ -312,18 +313,36 @@ def test_folder_that_is_not_there_is_told(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open the page in")
-def test_browser_draws_every_figure_without_an_error_or_a_request(page, folder, tmp_path):
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_browser_draws_every_figure_without_an_error_a_request_or_an_overflow(
+    page, folder, tmp_path, width, dark
+):
+    # A frame, because a browser's own window is never as narrow as a phone.
+    watch = (
+        "<script>const root = document.documentElement;"
+        "document.body.dataset.beyond = root.scrollWidth - root.clientWidth;"
+        "document.body.dataset.dark = matchMedia('(prefers-color-scheme: dark)').matches;"
+        "parent.document.body.append(document.body.cloneNode(true));</script></body>"
+    )
+    framed = html.escape(page.replace("</body>", watch))
+    (folder / "framed.html").write_text(
+        f'<meta charset="utf-8"><iframe width="{width}" height="900" srcdoc="{framed}"></iframe>',
+        encoding="utf-8",
+    )
     words = [
         *("--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"),
+        *(["--blink-settings=preferredColorScheme=0"] if dark else []),
         "--host-resolver-rules=MAP * ~NOTFOUND",
         f"--user-data-dir={tmp_path / 'profile-of-the-browser'}",
         "--virtual-time-budget=20000",
         "--dump-dom",
-        (folder / "report.html").as_uri(),
+        (folder / "framed.html").as_uri(),
     ]
     done = subprocess.run([CHROMIUM, *words], capture_output=True, text=True, timeout=300, check=True)
     assert "CONSOLE" not in done.stderr, done.stderr
     number = len(figures_of(page))
-    assert f'data-drawn="{number}"' in done.stdout
-    assert done.stdout.count('class="main-svg"') >= number
-    assert "alert('x')" in done.stdout and "<script>alert" not in done.stdout
+    drawn = done.stdout.rpartition("</iframe>")[2]
+    assert f'data-drawn="{number}"' in drawn
+    assert drawn.count('class="main-svg"') >= number
+    assert 'data-beyond="0"' in drawn and f'data-dark="{str(dark).lower()}"' in drawn
+    assert "alert('x')" in drawn and "<script>alert" not in drawn
