@@ -314,6 +314,7 @@ def _tell(step: Step) -> str:
         f"{gain.ratio:.2f}× ({say_interval(gain) or 'measured apart'})" if gain else "",
         size(step.bytes_on_disk) if step.bytes_on_disk else "",
         "on the front" if step.front else "",
+        "measured on a busy machine" if step.disturbed and step.p50_ms is not None else "",
         "placed by its ratio, which was measured under other circumstances" if step.placed else "",
     )
 

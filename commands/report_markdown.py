@@ -74,6 +74,8 @@ def _verdicts(report: Report) -> Iterator[str]:
     for step in report.steps:
         if step.verdict is not None:
             yield f"{step.number} {step.name}: {step.verdict.claim}."
+        if step.failure is not None:
+            yield f"{step.number} {step.name}: {step.failure.rstrip('.')}."
     for part in report.sweeps:
         yield f"{part.name}: {' '.join(part.sweep.verdict.sentences[:2])}"
     for profile in report.profiles:

@@ -32,7 +32,7 @@ header li { margin:.15rem 0; overflow-wrap:anywhere; }
   min-width:0; grid-column:1 / -1; }
 .card.half { grid-column:auto; }
 .card > p { margin:.3rem 0 .7rem; max-width:52rem; }
-.card > p.note { color:var(--quiet); font-size:.85rem; margin:.5rem 0 0; }
+.card p.note { color:var(--quiet); font-size:.85rem; margin:.5rem 0 0; }
 .pair { display:grid; grid-template-columns:repeat(2, minmax(0, 1fr)); gap:0 1.6rem; }
 .plot { width:100%; min-width:0; }
 .scroll { overflow-x:auto; -webkit-overflow-scrolling:touch; margin:.6rem -1.2rem 0; padding:0 1.2rem; }

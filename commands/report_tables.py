@@ -23,6 +23,9 @@ MARKS = {
 }
 
 
+BUSY = '<p class="note">*: measured while the machine was busy with other things.</p>'
+
+
 def figures_of(report: Report) -> str:
     """The end of the line in four numbers, each beside what it was."""
     headline = report.headline
@@ -88,7 +91,8 @@ def steps_table(report: Report) -> str:
             _cell("–" if step.parameters is None else f"{step.parameters / 1e6:.1f} M", "n"),
         ]
         lines.append(f"<tr{' class=end' if step.number == end else ''}>{''.join(cells)}</tr>")
-    return _table(heads, lines)
+    busy = any(step.disturbed and step.p50_ms is not None for step in report.steps)
+    return _table(heads, lines) + (BUSY if busy else "")
 
 
 def latency_table(groups: Mapping[str, Sequence[LatencyPart]]) -> str:
@@ -107,10 +111,8 @@ def latency_table(groups: Mapping[str, Sequence[LatencyPart]]) -> str:
             )
             cells = [_cell(html.escape(part.name)), _cell(html.escape(f"{one.runtime}, {one.device}"))]
             lines.append(f"<tr>{''.join(cells)}{''.join(_cell(value, 'n') for value in values)}</tr>")
-    note = ""
-    if any(not part.latency.is_reliable for parts in groups.values() for part in parts):
-        note = '<p class="note quiet">*: measured while the machine was busy with other things.</p>'
-    return _table(heads, lines) + note
+    busy = any(not part.latency.is_reliable for parts in groups.values() for part in parts)
+    return _table(heads, lines) + (BUSY if busy else "")
 
 
 def facts(part: MachinePart, machines: int) -> str:
@@ -172,28 +174,30 @@ def _interval(step: Step) -> str:
 
 def _claim(step: Step) -> str:
     verdict = step.verdict
+    failure = "" if step.failure is None else f'<div class="worse">{html.escape(step.failure)}</div>'
     if verdict is None:
-        return ""
+        return failure
     kind = next((word for word in ("worse", "better") if verdict.claim.startswith(word)), "")
     change = ""
     if verdict.difference is not None:
         points = verdict.metric not in LOWER_IS_BETTER
         change = f"{100 * verdict.difference:+.1f} points: " if points else f"{verdict.difference:+.3g}: "
         change = change.replace("-", "−")
-    return f'<span class="{kind}">{html.escape(change + verdict.claim)}</span>'
+    return f'<span class="{kind}">{html.escape(change + verdict.claim)}</span>{failure}'
 
 
 def _p50(step: Step) -> str:
     if step.p50_ms is None:
         return "–"
-    return milliseconds(step.p50_ms) + ("<small>by its ratio</small>" if step.placed else "")
+    star = " *" if step.disturbed else ""
+    return milliseconds(step.p50_ms) + star + ("<small>by its ratio</small>" if step.placed else "")
 
 
 def _gain(step: Step) -> str:
     gain = step.gain
     if gain is None:
         return "–"
-    value = f"{gain.ratio:.2f}×"
+    value = f"{gain.ratio:.2f}×" + (" *" if gain.disturbed else "")
     if gain.low is None or gain.high is None:
         return f"about {value}<small>measured apart</small>"
     noise = "inside the noise, " if gain.low <= 1 <= gain.high else ""

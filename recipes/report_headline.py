@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
+from recipes.compress_result import CompressResult
 from recipes.part import Part
 from recipes.report_models import Found
 from recipes.report_speed import Gain
@@ -164,9 +165,23 @@ def _describe_model(found: Sequence[Found], end: Step) -> str:
         place = found[place].parent
     words += reversed(removed.values())
     run = found[end.number - 1].run
+    if run is not None and run.compress is not None:
+        words += _say_chosen(run.compress)
     if run is not None and run.export is not None:
         words.append(run.export.precision if run.export.precision != "fp32" else run.export.format)
     return ", ".join(words) or end.name
+
+
+def _say_chosen(compress: CompressResult) -> list[str]:
+    """Heads and neurons of the candidate that was chosen, where another has more for as many layers."""
+    words = []
+    for one in (candidate for candidate in compress.candidates if candidate.chosen):
+        alike = [other for other in compress.candidates if other.layers == one.layers]
+        if one.heads < max(other.heads for other in alike):
+            words.append(f"{one.heads:,} heads")
+        if one.neurons < max(other.neurons for other in alike):
+            words.append(f"{one.neurons:,} neurons")
+    return words
 
 
 def _called(first: Step) -> str:

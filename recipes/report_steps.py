@@ -55,6 +55,7 @@ class Step(Part):
     ``p50_ms`` is in the circumstances of the report; ``placed``: not measured there, but timed elsewhere in
     turns with the first of its line, whose ratio gives it. ``front``: no other step is both better and faster
     (smaller, where nothing was timed). ``kept``: the model is there, and not only its run.json.
+    ``failure`` says why a gate that its command was given was not met.
     """
 
     number: int
@@ -79,6 +80,7 @@ class Step(Part):
     parameters: int | None
     embedding_parameters: int | None
     kept: bool = True
+    failure: str | None = None
     front: bool = False
 
     @property
@@ -113,6 +115,7 @@ def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[li
             num_hidden_layers=one.num_hidden_layers,
             score=_score(one, reference),
             verdict=_verdict(one.run, by_sha256) if one.run else None,
+            failure=_failure(one.run) if one.run else None,
             kept=one.run is None or one.run.config.get("keep") != "none",
             p50_ms=p50_ms,
             placed=placed,
@@ -242,6 +245,14 @@ def _score(one: Found, reference: tuple[DataResult, str, str] | None) -> StepSco
 
 def _describe_rows(data: DataResult, split: str, metric: str) -> Rows:
     return Rows(data=data.source, split=split, rows=data.report.splits[split].rows, metric=metric)
+
+
+def _failure(run: Result) -> str | None:
+    if run.compress is not None:
+        return run.compress.failure
+    if run.export is not None:
+        return "; ".join(run.export.failures) or None
+    return run.pruning.failure if run.pruning is not None else None
 
 
 def _verdict(run: Result, names: Mapping[str, str]) -> Verdict | None:

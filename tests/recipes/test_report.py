@@ -157,6 +157,13 @@ def test_sweep_whose_model_was_not_kept_is_no_end_and_not_on_the_front(reported)
     assert found.steps[2].what == "fine-tuned, 0 layers frozen, not kept"
 
 
+def test_gate_that_was_not_met_is_told(reported):
+    found = reported(
+        a=make_result("a", "a"), b=pruned(pruning=make_pruning(failure="--max-drop 1: lost 2.0 points"))
+    )
+    assert [step.failure for step in found.steps] == [None, None, "--max-drop 1: lost 2.0 points"]
+
+
 def test_step_scored_on_other_rows_is_not_compared(reported):
     other = make_result("c", "c", parent="a").data.model_copy(
         update={"fingerprint": "another", "source": "x.csv"}
