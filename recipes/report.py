@@ -159,6 +159,11 @@ def _missing(made: Report) -> Iterator[Missing]:
     def out(name: str) -> str:
         return shlex.quote(f"{made.folder.rstrip('/')}/{name}")
 
+    if made.headline is not None and not made.headline.compared:
+        ends = [made.step(number) for number in (made.headline.step, made.headline.first)]
+        new, old = (shlex.quote(step.source) for step in ends)
+        command = f"enc evaluate {new} --data {data} --against {old} --output {out('evaluate')}"
+        yield Missing(what=f"{ends[0].name} and {ends[1].name} were not compared row by row", command=command)
     if len(classifiers) == 1:
         command = f"enc distill {first} --data {data} --output {out('distill')} --layers 3"
         yield Missing(what="there is one model only, and nothing beside it", command=command)

@@ -18,7 +18,7 @@ class Headline(Part):
     """The end of the line that the report is about, beside the first of it, as ``step`` and ``first``.
 
     ``what``, ``speed``, ``score`` and ``size`` are the parts of ``sentence``; one is ``None`` where nothing
-    is known. ``remarks`` say what it rests on.
+    is known. ``compared``: on the same rows, one by one. ``remarks`` say what it rests on.
     """
 
     step: int
@@ -28,6 +28,7 @@ class Headline(Part):
     score: str | None
     size: str | None
     sentence: str
+    compared: bool
     remarks: tuple[str, ...]
 
 
@@ -79,6 +80,7 @@ def make_headline(found: Sequence[Found], steps: Sequence[Step], rows: Rows | No
         score=score,
         size=size,
         sentence=sentence,
+        compared=alone or verdict is not None,
         remarks=tuple(_remarks(first, end, verdict, rows)),
     )
 
@@ -240,8 +242,7 @@ def _score_remarks(first: Step, end: Step, verdict: Verdict | None) -> Iterator[
         yield "; ".join(parts) + "."
     elif first.score is not None and end.score is not None and first.score.here and end.score.here:
         yield (
-            f"{end.name} and {first.name} were not compared row by row, which tells smaller differences: "
-            f"enc evaluate {end.name} --against {first.name} does that."
+            f"{end.name} and {first.name} were not compared row by row, which would tell smaller differences."
         )
 
 

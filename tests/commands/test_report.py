@@ -206,7 +206,7 @@ def test_page_has_a_section_for_all_that_the_runs_hold(page):
     there = {attributes.get("id") for tag, attributes in Tags(page).tags if tag == "section"}
     assert there == {
         *("steps", "candidates", "freezing", "removed", "removed-2", "removed-3", "profile", "training"),
-        *("classes", "confusion", "latency", "size", "commands", "machine"),
+        *("classes", "confusion", "latency", "size", "commands", "machine", "missing"),
     }
 
 
