@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from compress.attention_view import describe_gaze, find_weights, head_effects
-from compress.gates import silenced
+from compress.attention_view import (
+    describe_gaze,
+    find_mixes,
+    find_weights,
+    head_effects,
+    source_effects,
+)
+from compress.gates import silenced, without_source
 from encoder.attention import split_heads
 from encoder.batches import Batch
 from encoder.config import LayerShape
+from tests.compress.conftest import ATTENDING, BLOCKS
 
 
 @pytest.fixture
@@ -71,3 +78,22 @@ def test_gaze_of_uniform_and_of_single_minded_heads() -> None:
     assert gaze.entropy_bits == pytest.approx([2.0, 0.0])
     assert gaze.distance_tokens == pytest.approx([1.25, 1.5])
     assert gaze.special_share == pytest.approx([0.25, 1.0])
+
+
+@pytest.mark.parametrize("changes", [ATTENDING, BLOCKS], ids=["full", "blocks"])
+def test_mixes_sum_to_one_and_the_effect_of_a_source_is_the_logit_less_that_without_it(
+    config_with, classifier, rows_of, changes
+) -> None:
+    model, row = classifier(config_with(**changes)), rows_of([7])
+    mixes, effects = find_mixes(model.encoder, row), source_effects(model, row, 1)
+    ends = 2 * model.config.num_hidden_layers
+    assert [len(mix) for mix in mixes] == [model.config.num_sources(number) for number in range(ends + 1)]
+    assert all(mix.sum() == pytest.approx(1) for mix in mixes)
+    assert len(effects) == len(mixes[-1])
+    batch = Batch.from_rows(row)
+    with torch.inference_mode():
+        output = model.encoder(batch, output_residual_weights=True)
+        assert mixes[-1] == pytest.approx(output.residual_weights[-1][0].numpy())  # of the first token
+        whole = float(model(batch)[0, 1])
+        with without_source(model, 2):
+            assert effects[2] == pytest.approx(whole - float(model(batch)[0, 1]), abs=1e-6)

@@ -20,6 +20,7 @@ from compress.student import matching_states
 from compress.teacher import compute_targets
 from compress.watching import watched
 from encoder.batches import Batch
+from encoder.config import ClassifierConfig
 from encoder.packing import Packing
 from encoder.task import Task
 
@@ -148,8 +149,9 @@ def objective_loss(student, teacher, rows, index=None, *, multiple_of=1, num_lab
     widths = (student.config.hidden_size, teacher.config.hidden_size)
     with watched(student, loss.student_points) as seen:
         made = Distillation(
-            loss, student.task, seen, targets, rows.labels, num_labelled=labelled, widths=widths
-        )
+            loss, student.task, seen, targets, rows.labels, num_labelled=labelled, widths=widths,
+            first_only=student.config.reads_first_token_only,
+        )  # fmt: skip
         batch = Batch.from_rows(rows.select(index), multiple_of=multiple_of)
         with torch.no_grad():
             return float(made.summed_loss(student(batch), batch, index))
@@ -177,6 +179,22 @@ def student(classifier, config_with):
 
 def test_a_student_that_is_its_teacher_has_nothing_to_learn(teacher, rows):
     assert abs(objective_loss(teacher, teacher, rows, weights=ALL_SOFT)) < 1e-5
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("of_teacher", ["cls", "mean"])
+@pytest.mark.parametrize("multiple_of", [1, 32])
+def test_last_states_are_compared_whatever_either_classifier_looks_at(
+    classifier, config_with, rows, pooling, of_teacher, multiple_of
+):
+    one, other = (
+        classifier(config_with(classifier=ClassifierConfig(pooling=one))) for one in (pooling, of_teacher)
+    )
+    weights = Weights(hidden=1.0, relations=1.0, embeddings=1.0)
+    same = objective_loss(one, other, rows, weights=weights, multiple_of=multiple_of)
+    assert abs(same) < 1e-5
+    third = classifier(config_with(classifier=ClassifierConfig(pooling=pooling)), seed=2)
+    assert objective_loss(third, other, rows, weights=weights, multiple_of=multiple_of) > 0.1
 
 
 @pytest.mark.parametrize(

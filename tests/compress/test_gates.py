@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from compress.gates import gated, silenced
+from compress.gates import gated, silenced, without_source
 from encoder.batches import Batch
+from encoder.residual import Stream
+from tests.compress.conftest import ATTENDING
 
 
 @pytest.mark.parametrize("unit", ["heads", "neurons"])
@@ -47,3 +49,18 @@ def test_gate_of_a_row_acts_on_that_row_alone(config_with, classifier, rows_of, 
     others = [other for other in range(3) if other != row]
     assert torch.allclose(found[others], whole[others], atol=1e-6)
     assert torch.allclose(found[row], masked[row], atol=1e-6)
+
+
+def test_a_source_that_nobody_reads_leaves_its_weight_to_the_others(config_with, classifier, rows_of):
+    model, batch = classifier(config_with(**ATTENDING)), Batch.from_rows(rows_of([2, 6]))
+    residual = model.encoder.layers[1].attention_residual
+    sources = tuple(torch.randn(8, 16) for _ in range(3))
+    with torch.no_grad():
+        before = model(batch)
+        expected = residual(Stream((sources[0], sources[2])))
+        with without_source(model, 1):
+            assert torch.allclose(residual(Stream(sources)), expected)
+            assert torch.equal(residual(Stream(sources[:1])), sources[0])  # who has no other keeps it
+            assert not torch.allclose(model(batch), before, atol=1e-3)
+        assert torch.equal(model(batch), before)
+    assert not any(module._forward_pre_hooks for module in model.modules())
