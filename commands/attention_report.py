@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from commands.tables import facts_table, make_table, print_indented
-from recipes.attention import AttentionResult, HeadResult, Seen
+from recipes.attention import AttentionResult, Seen
+from recipes.attention_heads import HeadResult
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -2,11 +2,11 @@
 
 The encoder: ``config`` (its shape, layer by layer), ``embeddings``, ``attention`` with ``blocks``,
 ``local_attention`` and ``rotary``, ``feedforward``, ``residual`` (what a sublayer reads of those before it),
-``linear``, ``dropout``, put together in ``model``; ``conversion`` gives a model another residual; ``packing``
-(tokens end to end instead of padding) and ``batches``. Its files: ``model_folder`` (found and looked at,
-without torch), ``checkpoint`` (weights), ``huggingface`` (all that is spelt as Hugging Face spells it, a
-module a group of families), ``hub``, ``tokenizer`` and ``tokenizer_files``, ``files`` (written whole or not
-at all).
+``linear``, ``dropout``, put together in ``layer`` and ``model``; ``conversion`` gives a model another
+residual; ``packing`` (tokens end to end instead of padding) and ``batches``. Its files: ``model_folder``
+(found and looked at, without torch), ``checkpoint`` (weights), ``huggingface`` (all that is spelt as Hugging
+Face spells it, a module a group of families), ``hub``, ``tokenizer`` and ``tokenizer_files``, ``files``
+(written whole or not at all).
 
 The data: ``data`` (``read_data``: a source → splits, task, report), on top of ``sources``, ``reading`` and
 ``delimited`` (files), ``columns``, ``cells``, ``labels`` and ``label_names``, ``splits``, ``data_report``;

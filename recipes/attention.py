@@ -1,20 +1,20 @@
 """Where each head looks in a text, and what the answer owes to it: an `AttentionConfig` in, a `Seen` out."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
 from encoder.files import OutputFolder
 from encoder.rows import TokenizedRows
 from encoder.task import Task
 from recipes.account import describe_run
 from recipes.attention_config import AttentionConfig
+from recipes.attention_heads import HeadResult, look_at_heads
 from recipes.attention_residual import ResidualResult, check_residual, look_at_residual
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent
@@ -23,7 +23,7 @@ from recipes.result import Run, describe_parent, read_result
 from recipes.scoring import choose_device
 
 if TYPE_CHECKING:
-    from encoder.model import Classifier, Encoder
+    from encoder.model import Classifier
 
 # More weights than this are more than a page should hold: 64 MB of it.
 MOST_WEIGHTS = 24_000_000
@@ -34,23 +34,6 @@ class TokenResult(Part):
 
     text: str
     sequence: int | None
-
-
-class HeadResult(Part):
-    """A head, by its layer and its number in the unpruned model; means over the tokens of this text.
-
-    ``effect`` is what it adds to the logit of the answer, ``importance`` what it is worth on other rows; they
-    are ``None`` where there is no answer, or no rows. A head ``is_gone`` where pruning removed it.
-    """
-
-    layer: int
-    head: int
-    is_gone: bool = False
-    entropy_bits: float | None = None
-    distance_tokens: float | None = None
-    special_share: float | None = None
-    effect: float | None = None
-    importance: float | None = None
 
 
 class Answer(Part):
@@ -124,7 +107,9 @@ def attention(config: AttentionConfig, observer: Observer | None = None) -> Seen
     else:
         importance, source = _find_importance(config, found, model, rows, device, recorder)
         special = [token.sequence is None for token in tokens]
-        heads, weights = _look_at_heads(found.config, encoder, model, row, answer, special, importance)
+        heads, weights = look_at_heads(
+            found.config, encoder, model, row, None if answer is None else answer.output, special, importance
+        )
     result = AttentionResult(
         **describe_run(
             "attention",
@@ -145,48 +130,6 @@ def attention(config: AttentionConfig, observer: Observer | None = None) -> Seen
         residual=residual,
     )
     return Seen(result, weights)
-
-
-def _look_at_heads(
-    config: EncoderConfig,
-    encoder: "Encoder",
-    model: "Classifier | None",
-    row: TokenizedRows,
-    answer: Answer | None,
-    is_special: Sequence[bool],
-    importance: Mapping[tuple[int, int], float],
-) -> tuple[tuple[HeadResult, ...], dict[tuple[int, int], NDArray[np.float32]]]:
-    """What is known of each head, those that are gone too, and the weights of each that is there."""
-    from compress.attention_view import describe_gaze, find_weights, head_effects
-
-    effects = None if model is None or answer is None else head_effects(model, row, answer.output)
-    heads, maps = {}, {}
-    for layer, (shape, there) in enumerate(zip(config.layers, find_weights(encoder, row), strict=True)):
-        gaze = describe_gaze(there, is_special)
-        for place, head in enumerate(shape.heads):
-            maps[layer, head] = there[place]
-            heads[layer, head] = HeadResult(
-                layer=layer,
-                head=head,
-                entropy_bits=float(gaze.entropy_bits[place]),
-                distance_tokens=float(gaze.distance_tokens[place]),
-                special_share=float(gaze.special_share[place]),
-                effect=None if effects is None else float(effects[layer][place]),
-                importance=importance.get((layer, head)),
-            )
-    for layer, head in _all_heads(config):
-        gone = HeadResult(layer=layer, head=head, is_gone=True, importance=importance.get((layer, head)))
-        heads.setdefault((layer, head), gone)
-    return tuple(heads[key] for key in sorted(heads)), maps
-
-
-def _all_heads(config: EncoderConfig) -> list[tuple[int, int]]:
-    """The heads that there were before any pruning, as far as the shapes tell."""
-    found = []
-    for layer, shape in enumerate(config.layers):
-        whole = config.hidden_size // shape.head_size
-        found += [(layer, head) for head in range(max(whole, *shape.heads) if shape.heads else whole)]
-    return found
 
 
 def _check_head(config: AttentionConfig, found: FoundEncoder) -> None:
