@@ -123,11 +123,11 @@ def test_a_changed_step_and_those_that_start_from_it_are_done_anew(options, copi
     assert read_result(copied / "02-distill").model.num_hidden_layers == 1
 
 
-def test_a_step_whose_weights_were_touched_is_done_anew(options, copied, whole):
-    (copied / "03-export" / "model.onnx").write_bytes(b"broken")
+def test_a_step_whose_weights_were_touched_is_done_anew_and_what_follows_is_not(options, copied, whole):
+    (copied / "02-distill" / "model.safetensors").write_bytes(b"broken")
     watching = Watching()
     run(RunConfig(**options, output=copied), watching)
-    assert watching.done_before() == ["finetune", "distill"]
+    assert watching.done_before() == ["finetune", "export"]
     assert "Done anew: its folder is not whole." in watching.said
     assert hashes(copied) == hashes(whole.root)
 
@@ -200,10 +200,18 @@ def test_a_chain_that_starts_from_a_fine_tuned_model_counts_losses_from_that(fin
     assert "than that of the model that step 1 (distill) started from; max_drop allows 0" in outcome.failure
 
 
-def test_force_does_all_anew(options, copied):
+def test_force_does_all_anew(options, tmp_path):
+    (tmp_path / "one.toml").write_text(
+        '[chain]\nlatency = false\n[[steps]]\ncommand = "finetune"\nnum_epochs = 1\n'
+    )
+    asked = options | {"recipe": str(tmp_path / "one.toml"), "output": tmp_path / "out"}
+    first = run(RunConfig(**asked)).record.steps[0].begun
     watching = Watching()
-    run(RunConfig(**options, output=copied, force=True, set=("export.latency=false",)), watching)
+    (tmp_path / "out" / "01-finetune" / "mine.txt").touch()
+    again = run(RunConfig(**asked, force=True), watching)
     assert watching.done_before() == []
+    assert again.record.steps[0].begun >= first
+    assert not (tmp_path / "out" / "01-finetune" / "mine.txt").exists()
 
 
 def test_the_folder_of_another_chain_or_of_something_else_is_refused(options, copied, tmp_path):
