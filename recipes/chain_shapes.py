@@ -152,6 +152,10 @@ def _exported(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certa
     return standard_config(config), "exact" if options.prune_vocab is None else "at most"
 
 
+def _compressed(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
+    return config, "at most"
+
+
 def _unchanged(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
     return config, "exact"
 
@@ -163,6 +167,7 @@ SHAPES: Mapping[str, Callable[[Any, EncoderConfig], tuple[EncoderConfig, Certain
     "prune-neurons": _without_neurons,
     "drop-layers": _without_layers,
     "distill": _student,
+    "compress": _compressed,
     "export": _exported,
     **dict.fromkeys(("evaluate", "bench", "profile", "probe"), _unchanged),
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from recipes.bench_config import BenchConfig
+from recipes.compress_config import CompressConfig
 from recipes.distill_config import DistillConfig
 from recipes.drop_layers_config import DropLayersConfig
 from recipes.evaluate_config import EvaluateConfig
@@ -74,6 +75,7 @@ KINDS: Mapping[str, StepKind] = {
     "distill": StepKind(
         DistillConfig, "recipes.distill:distill", makes=_always("classifier"), other_models=("student",)
     ),
+    "compress": StepKind(CompressConfig, "recipes.compress:compress", makes=_always("graph")),
     "export": StepKind(
         ExportConfig,
         "recipes.export:export",

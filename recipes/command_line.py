@@ -8,7 +8,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from recipes.chain_steps import KINDS
-from recipes.compress_config import CompressConfig
 from recipes.depth_config import DepthConfig
 from recipes.option_words import extra_of, has_commas
 from recipes.options import Options
@@ -16,7 +15,6 @@ from recipes.pretrain_config import PretrainConfig
 
 # Of every command that keeps a run.json: steps of chains, and what is no step.
 CONFIGS: Mapping[str, type[Options]] = {name: kind.options for name, kind in KINDS.items()} | {
-    "compress": CompressConfig,
     "pretrain": PretrainConfig,
     "depth": DepthConfig,
 }

@@ -26,6 +26,7 @@ from encoder.task import Task
 from recipes.chain import Chain, Step, given_options
 from recipes.chain_record import find_finished, find_keys, read_record
 from recipes.chain_shapes import ORDER, Certainty, Shape, reshape
+from recipes.export_config import ExportConfig
 from recipes.observer import Observer, Silent
 from recipes.part import Part
 from recipes.run import open_chain
@@ -227,8 +228,8 @@ class _Planner:
         config, task, tokenizer = shape.config, self._inputs.task, self._inputs.tokenizer
         tokens = max(1, round(self._inputs.tokens(max_length)))
         size: Certainty | Literal["at least"] = shape.certainty
-        if step.makes == "graph":
-            options: Any = step.options
+        options = step.options
+        if isinstance(options, ExportConfig) and step.makes == "graph":
             export = describe_export(options, config, task, tokenizer, max_length)
             embeddings = options.quantize_embeddings
             amount = graph_folder_bytes(config, task, tokenizer, export, embeddings=embeddings)

@@ -21,6 +21,8 @@ from recipes.trained import LATENCY_BATCH_SIZES, TIMED_BATCHES, TIMED_TOKENS
 LONGEST_WARM_UP, WARM_UP_PASSES, WARM_UP_RUNS = 5.0, 3, 5
 # Numbers that a search for max_drop tries, of its grid of 19, by bisection.
 SEARCH_TRIALS = 5
+# Shapes that are timed for the table of a compression, and about as many that are scored without training.
+TRIED_SHAPES = 12
 # An exported graph, for a row, beside torch.
 GRAPH_SHARE = 0.6
 
@@ -177,6 +179,14 @@ def _distill(options: Any, context: StepContext) -> float:
     return seconds + (context.both_latencies() if options.latency else 0)
 
 
+def _compress(options: Any, context: StepContext) -> float:
+    """As if every candidate were trained, and were half of the model."""
+    each = context.predict(context.before)
+    learning = context.train * (context.learn(context.before) / 2 + each) * options.num_epochs
+    rows = context.scored * (3 + options.max_candidates) + options.rows * TRIED_SHAPES
+    return float(options.max_candidates * learning + rows * each + TRIED_SHAPES * context.times.process_s)
+
+
 def _export(options: Any, context: StepContext) -> float:
     rows = context.reported if options.precision == "fp32" else context.scored
     splits = 1 if options.precision == "fp32" else 2
@@ -225,6 +235,7 @@ ESTIMATES: Mapping[str, Callable[[Any, StepContext], float]] = {
     "prune-neurons": _prune,
     "drop-layers": _drop_layers,
     "distill": _distill,
+    "compress": _compress,
     "export": _export,
     "evaluate": _evaluate,
     "bench": _bench,

@@ -257,6 +257,8 @@ def own_failure(found: Run) -> str | None:
         return None
     if found.pruning is not None and found.pruning.failure is not None:
         return found.pruning.failure
+    if found.compress is not None:
+        return found.compress.failure
     if found.export is not None and found.export.failures:
         return "; ".join(found.export.failures)
     return None

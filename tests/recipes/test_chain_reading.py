@@ -7,7 +7,9 @@ import pytest
 from encoder.errors import ConfigError
 from recipes.chain import given_options
 from recipes.chain_reading import read_chain
+from recipes.chain_shapes import SHAPES
 from recipes.chain_steps import KINDS
+from recipes.plan_time import ESTIMATES
 from recipes.recipe_files import find_recipe, preset_names
 from recipes.run import open_chain
 from recipes.run_config import RunConfig
@@ -214,3 +216,16 @@ def test_texts_can_be_those_of_the_data(write, reviews):
     assert vocabulary(reviews) == (reviews / "train.csv", [])
     assert vocabulary(reviews / "test.csv") == (reviews / "test.csv", [])
     assert "prune_vocab is '@data', and bbc-news is no file" in vocabulary("bbc-news")[1][0]
+
+
+def test_every_kind_of_step_has_a_shape_and_a_time_beforehand():
+    assert set(SHAPES) == set(ESTIMATES) == set(KINDS)
+
+
+def test_a_compression_takes_what_was_trained_and_makes_what_can_only_run(write):
+    text = HEAD + step("finetune") + step("compress", target_speedup=2) + step("evaluate") + step("profile")
+    assert [one.models for one in read(write(text)).steps[1:]] == [
+        ("01-finetune",),
+        ("02-compress",),
+        ("01-finetune",),
+    ]
