@@ -16,7 +16,6 @@ from compress.graph_tokens import pool, read_mask
 from compress.portable_graph import CLASSIFIER_ACTIVATIONS, PortableParts, Turns
 from encoder.config import EncoderConfig, LayerShape
 from encoder.errors import ExportError
-from encoder.residual import norm_eps
 from encoder.vector_choice import Choice
 
 if TYPE_CHECKING:
@@ -239,6 +238,8 @@ class _GraphWriter:
         x = self._streams.read(stream, residual)
         if config.norm == "post":
             return x
+        from encoder.residual import norm_eps  # torch, which who only asks for names does not need
+
         return self._builder.layer_norm(norm, x, norm_eps(config, 2 * depth + feed_forward))
 
     def _write(self, stream: GraphStream, sublayer: int, module: str, product: str | None) -> GraphStream:
