@@ -101,7 +101,8 @@ class Attempts:
         """What is lost in 8 bits may be as much as is left of what is allowed."""
         inputs = self.maker.inputs
         assert candidate.drop is not None
-        folder = emptied(self.teaching.folder / plan.key / EXPORT_FOLDER)
+        how = f"{plan.precision}-trained" if candidate.trained else plan.precision
+        folder = emptied(self.teaching.folder / plan.model_key / f"{EXPORT_FOLDER}-{how}")
         options = ExportConfig(
             model=self.config.model,
             data=self.config.data,

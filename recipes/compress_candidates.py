@@ -65,10 +65,15 @@ class Plan:
         return f"{layers} layer{'' if layers == 1 else 's'}{counts}, {self.precision}"
 
     @property
-    def key(self) -> str:
-        """A name for a folder, by content."""
-        content = repr((self.layers, [self.units[unit] for unit in UNITS], self.precision))
+    def model_key(self) -> str:
+        """A name for the folder of the model in torch, by content; in any precision it is the same."""
+        content = repr((self.layers, [self.units[unit] for unit in UNITS]))
         return f"{len(self.layers)}-layers-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+    @property
+    def key(self) -> str:
+        """A name by content."""
+        return f"{self.model_key}-{self.precision}"
 
 
 def layer_counts(num_layers: int) -> list[int]:
@@ -190,14 +195,13 @@ class Maker:
     def score_all(self, plans: Sequence[Plan]) -> dict[str, Candidate]:
         """The candidates of ``plans``, by key, as they are without any training."""
         found: dict[str, Candidate] = {}
-        scores: dict[str, float | None] = {}  # precision aside, some are the same model
+        scores: dict[str, float | None] = {}
         self.observer.stage(f"Scoring candidates on {len(self.scored):,} validation rows, without training")
         self.before = self._score(self.inputs.model)
         for number, plan in enumerate(plans):
-            model = repr((plan.layers, plan.units))
-            if model not in scores:
-                scores[model] = self._score(self.make(plan))
-            found[plan.key] = self.describe(plan, scores[model])
+            if plan.model_key not in scores:
+                scores[plan.model_key] = self._score(self.make(plan))
+            found[plan.key] = self.describe(plan, scores[plan.model_key])
             self.observer.working(number + 1, len(plans))
         return found
 

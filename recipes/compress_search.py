@@ -58,19 +58,27 @@ class Search:
 
     def run(self) -> None:
         """Make candidates until one meets the goal or nothing is left to try."""
-        for plan in self._ready()[:MOST_UNTRAINED]:
-            if self._try(self.attempts.untrained(plan)):
-                return
-        # Where none is fast enough, the fastest may still come nearer than what needs no training.
-        to_train = self._promising() or [min(self.plans, key=lambda plan: plan.predicted_ms)]
-        for plan in to_train[: self.config.max_candidates]:
-            if self._try(self.attempts.trained(plan)):
-                return
+        if self._try_untrained(self._ready()[:MOST_UNTRAINED]) or self._try_trained():
+            return
         if not any(self._is_refuge(one) for one in self.made):
             for plan in self._refuges()[:MOST_NEAREST]:
-                self.made.append(self.attempts.untrained(plan))
+                self._try(self.attempts.untrained(plan))
                 if self._is_refuge(self.made[-1]):
                     return
+
+    def _try_untrained(self, plans: list[Plan]) -> bool:
+        return any(self._try(self.attempts.untrained(plan)) for plan in plans)
+
+    def _try_trained(self) -> bool:
+        """Those to train, as many as there may be; in another precision a model is not trained again."""
+        trained: set[str] = set()
+        for plan in self._to_train():
+            if plan.model_key not in trained and len(trained) == self.config.max_candidates:
+                continue
+            trained.add(plan.model_key)
+            if self._try(self.attempts.trained(plan)):
+                return True
+        return False
 
     def _try(self, attempt: Attempt) -> bool:
         self.made.append(attempt)
@@ -91,29 +99,37 @@ class Search:
 
     def _ready(self) -> list[Plan]:
         """Those that need no training."""
-        return [plan for plan in self._fast() if keeps_score(self.found[plan.key], self.goal)]
+        return [plan for plan in self._fast() if self._keeps(plan)]
 
-    def _promising(self) -> list[Plan]:
+    def _to_train(self) -> list[Plan]:
         """Those to train, in this order: of each number of layers the best first, then the second ones.
 
         What a candidate is without training says little across numbers of layers: whole layers that are gone
-        cost more at first, and are learnt again sooner.
+        cost more at first, and are learnt again sooner. The last one of three or more that may be trained is
+        a little too slow: it may come nearer than what needs no training. Where none is fast enough, that is
+        the fastest.
         """
         turns: dict[int, int] = {}
         ordered: list[tuple[int, int, Plan]] = []
         for plan in self._fast():
             turn = turns[len(plan.layers)] = turns.get(len(plan.layers), 0) + 1
             ordered.append((turn, len(ordered), plan))
-        return [plan for _, _, plan in sorted(ordered, key=lambda one: one[:2])]
+        fast = [plan for _, _, plan in sorted(ordered, key=lambda one: one[:2])]
+        models = list(dict.fromkeys(plan.model_key for plan in fast))
+        slow = [plan for plan in self.plans if plan.model_key not in models and not self._keeps(plan)]
+        slow = sorted(slow, key=lambda plan: plan.predicted_ms)[:1]
+        if slow and self.config.max_candidates > 2:
+            models = models[: self.config.max_candidates - 1]
+        return [*(plan for plan in fast if plan.model_key in models), *slow]
+
+    def _keeps(self, plan: Plan) -> bool:
+        """Whether it keeps the score without training."""
+        return keeps_score(self.found[plan.key], self.goal)
 
     def _refuges(self) -> list[Plan]:
         """Those that keep the score without training, the fastest first."""
         tried = {attempt.plan.key for attempt in self.made if attempt.training is None}
-        kept = [
-            plan
-            for plan in self.plans
-            if plan.key not in tried and keeps_score(self.found[plan.key], self.goal)
-        ]
+        kept = [plan for plan in self.plans if plan.key not in tried and self._keeps(plan)]
         return sorted(kept, key=lambda plan: plan.predicted_ms)
 
     def _loss(self, plan: Plan) -> float:

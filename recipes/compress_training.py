@@ -42,14 +42,14 @@ class Teaching:
 
     def save_untrained(self, plan: Plan) -> Path:
         """The folder of the model of ``plan`` before any training, made once."""
-        student = self.folder / plan.key / STUDENT_FOLDER
+        student = self.folder / plan.model_key / STUDENT_FOLDER
         if not student.is_dir():
             self._save(self.maker.make(plan), student)
         return student
 
     def train(self, plan: Plan) -> tuple[Path, TrainingResult]:
         """The folder of the model of ``plan`` after its training, and the account of that."""
-        folder = self.folder / plan.key
+        folder = self.folder / plan.model_key
         file, trained = folder / TRAINED_FILE, folder / TRAINED_FOLDER
         if not file.is_file():
             taught = self._teach(plan, folder)

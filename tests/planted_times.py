@@ -4,6 +4,7 @@ from compress.deployed import read_export
 from compress.latency_table import LatencyTable, LayerTimes
 from compress.paired import Speedup
 from encoder.model_folder import read_config
+from recipes.compress_result import Candidate
 from recipes.pruning_result import SpeedupResult
 from recipes.side_by_side import BothLatencies
 from tests.results import make_latency, make_shape
@@ -53,3 +54,24 @@ def plant(monkeypatch):
     monkeypatch.setattr("compress.latency_probing.find_table", lambda *_, **__: TABLE)
     monkeypatch.setattr("compress.latency_probing.measure_undisturbed", lambda *_, **__: BASELINE_MS)
     monkeypatch.setattr("recipes.compress_attempts.measure_in_turns", measure_by_table)
+
+
+def make_candidate(name, drop, ms, *, proven=True, **more):
+    """A candidate that takes ``ms`` of the original's 12 and loses ``drop`` points of 0.9."""
+    values = {
+        "name": name,
+        "layers": 6,
+        "heads": 24,
+        "neurons": 96,
+        "precision": "int8",
+        "kept_layers": tuple(range(6)),
+        "score": None if drop is None else 0.9 - drop / 100,
+        "drop": None if drop is None else drop / 100,
+        "rows": 500,
+        "predicted_ms": ms,
+        "size_bytes": 1000,
+        "proven": proven,
+    }
+    if proven:
+        values |= {"latency_ms": ms, "speedup": BASELINE_MS / ms}
+    return Candidate(**values | more)

@@ -2,31 +2,11 @@
 
 import pytest
 
-from recipes.compress_result import Candidate, Goal
+from recipes.compress_result import Goal
 from recipes.compress_verdict import choose, describe_verdict, mark, why_missed
+from tests.planted_times import make_candidate as candidate
 
 GOAL = Goal(max_drop=1.0, target_speedup=4.0, target_ms=None, baseline_ms=12.0, limit_ms=3.0)
-
-
-def candidate(name, drop, ms, *, proven=True, **more):
-    """One that takes ``ms`` of the original's 12 and loses ``drop`` points of 0.9."""
-    values = {
-        "name": name,
-        "layers": 6,
-        "heads": 24,
-        "neurons": 96,
-        "precision": "int8",
-        "kept_layers": tuple(range(6)),
-        "score": None if drop is None else 0.9 - drop / 100,
-        "drop": None if drop is None else drop / 100,
-        "rows": 500,
-        "predicted_ms": ms,
-        "size_bytes": 1000,
-        "proven": proven,
-    }
-    if proven:
-        values |= {"latency_ms": ms, "speedup": 12 / ms}
-    return Candidate(**values | more)
 
 
 def names(candidates, chosen):
