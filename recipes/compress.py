@@ -69,7 +69,7 @@ def compress(config: CompressConfig, observer: Observer | None = None) -> Result
         table, goal = _measure(config, inputs, work, recorder)
         search = Search.begin(config, inputs, table, goal, work, recorder)
         search.run()
-        result = _finish(search, folder.work, started)
+        result = _finish(search, inputs, folder.work, started)
     except (CompressionError, ExportError):  # would come again: there is nothing to go on with
         shutil.rmtree(folder.work, ignore_errors=True)
         raise
@@ -121,12 +121,12 @@ def _measure_baseline(inputs: PruningInputs, threads: int, observer: Observer) -
     return measure_undisturbed(inputs.start.found.folder, "torch-fp32", single, threads=threads)
 
 
-def _finish(search: Search, work: Path, started: float) -> Result:
+def _finish(search: Search, inputs: PruningInputs, work: Path, started: float) -> Result:
     """The chosen model in ``work``, scored on test, and the account of it all."""
     candidates, attempt = search.conclude()
     exported = attempt.export
     assert exported is not None
-    config, inputs, recorder = search.config, search.inputs, search.recorder
+    config, recorder = search.config, search.recorder
     for path in exported.folder.iterdir():
         shutil.copyfile(path, work / path.name)
     scored = _score_all(config, exported, inputs, work, recorder)

@@ -196,8 +196,11 @@ class Maker:
         """The candidates of ``plans``, by key, as they are without any training."""
         found: dict[str, Candidate] = {}
         scores: dict[str, float | None] = {}
-        self.observer.stage(f"Scoring candidates on {len(self.scored):,} validation rows, without training")
-        self.before = self._score(self.inputs.model)
+        if plans:
+            rows = f"{len(self.scored):,} validation rows"
+            self.observer.stage(f"Scoring {len(plans)} candidates on {rows}, without training")
+        if self.before is None:
+            self.before = self._score(self.inputs.model)
         for number, plan in enumerate(plans):
             if plan.model_key not in scores:
                 scores[plan.model_key] = self._score(self.make(plan))

@@ -1,9 +1,13 @@
 """The search of a compression: candidates made in earnest, one after another, until one meets the goal."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compress.latency_table import LatencyTable
+from compress.units import Unit
+from encoder.config import EncoderConfig
 from encoder.errors import CompressionError
 from recipes.compress_attempts import Attempt, Attempts
 from recipes.compress_candidates import Maker, Plan, plan_candidates
@@ -13,6 +17,9 @@ from recipes.compress_training import Teaching
 from recipes.compress_verdict import choose, is_fast_enough, keeps_score, mark, meets
 from recipes.observer import Recorder
 from recipes.pruning_inputs import PruningInputs
+
+if TYPE_CHECKING:
+    from compress.importance import Scores
 
 # What is aimed at is faster than the goal by so much: a table is not as exact as a measurement.
 MARGIN = 0.92
@@ -24,19 +31,23 @@ MOST_UNTRAINED, MOST_NEAREST = 4, 3
 class Search:
     """The candidates, and those that are made in earnest until one meets the goal.
 
-    ``found`` are all candidates by plan as they are without training, ``attempts`` those made in earnest.
+    ``found`` are all candidates by plan as they are without training, ``made`` those made in earnest.
+    ``slower`` is how many times slower a candidate was measured to be than the table said, if it was: what is
+    tried afterwards is planned with that.
     """
 
     config: CompressConfig
-    inputs: PruningInputs
+    shape: EncoderConfig
     table: LatencyTable
     goal: Goal
     maker: Maker
     attempts: Attempts
-    plans: list[Plan]
-    found: dict[str, Candidate]
     recorder: Recorder
+    importance: "Mapping[Unit, Scores]"
+    plans: list[Plan] = field(default_factory=list)
+    found: dict[str, Candidate] = field(default_factory=dict)
     made: list[Attempt] = field(default_factory=list)
+    slower: float = 1.0
 
     @classmethod
     def begin(
@@ -50,15 +61,23 @@ class Search:
     ) -> "Search":
         """All candidates, scored without training."""
         maker = Maker(config, inputs, recorder)
-        plans = plan_candidates(inputs.start.config, maker.find_importance(), table, goal.limit_ms * MARGIN)
-        found = maker.score_all(plans)
-        teaching = Teaching(config, maker, work)
-        attempts = Attempts(config, maker, teaching, goal, recorder)
-        return cls(config, inputs, table, goal, maker, attempts, plans, found, recorder)
+        attempts = Attempts(config, maker, Teaching(config, maker, work), goal, recorder)
+        shape, importance = inputs.start.config, maker.find_importance()
+        search = cls(config, shape, table, goal, maker, attempts, recorder, importance)
+        search.plan()
+        return search
+
+    def plan(self) -> None:
+        """Add the candidates for the goal, as far as they are not there yet."""
+        limit = self.goal.limit_ms * MARGIN / self.slower
+        plans = plan_candidates(self.shape, self.importance, self.table, limit)
+        new = [plan for plan in plans if plan.key not in self.found]
+        self.found |= self.maker.score_all(new)
+        self.plans += new
 
     def run(self) -> None:
         """Make candidates until one meets the goal or nothing is left to try."""
-        if self._try_untrained(self._ready()[:MOST_UNTRAINED]) or self._try_trained():
+        if self._try_untrained() or self._try_trained():
             return
         if not any(self._is_refuge(one) for one in self.made):
             for plan in self._refuges()[:MOST_NEAREST]:
@@ -66,27 +85,61 @@ class Search:
                 if self._is_refuge(self.made[-1]):
                     return
 
-    def _try_untrained(self, plans: list[Plan]) -> bool:
-        return any(self._try(self.attempts.untrained(plan)) for plan in plans)
+    def _try_untrained(self) -> bool:
+        """Those that need no training, the best first."""
+        for _ in range(MOST_UNTRAINED):
+            tried = {attempt.plan.key for attempt in self.made}
+            ready = [plan for plan in self._ready() if plan.key not in tried]
+            if not ready:
+                return False
+            if self._try(self.attempts.untrained(ready[0])):
+                return True
+        return False
 
     def _try_trained(self) -> bool:
         """Those to train, as many as there may be; in another precision a model is not trained again."""
         trained: set[str] = set()
-        for plan in self._to_train():
-            if plan.model_key not in trained and len(trained) == self.config.max_candidates:
-                continue
+        tried: set[str] = set()
+        while plan := next(
+            (
+                one
+                for one in self._to_train()
+                if one.key not in tried
+                and (one.model_key in trained or len(trained) < self.config.max_candidates)
+            ),
+            None,
+        ):
+            tried.add(plan.key)
             trained.add(plan.model_key)
             if self._try(self.attempts.trained(plan)):
                 return True
         return False
 
     def _try(self, attempt: Attempt) -> bool:
+        """Take note of ``attempt``, and of what it says of the table; whether it meets the goal."""
         self.made.append(attempt)
         one = attempt.candidate
         fall = "not defined" if one.drop is None else f"{-one.drop * 100:+.2f} points"
         speed = f", {one.speedup:.2f} times as fast" if one.speedup is not None else ""
         self.recorder.note(f"{one.name}: {fall} on validation{speed}.")
+        if (
+            one.latency_ms is not None
+            and self._looks_fast(attempt.plan)
+            and not is_fast_enough(one, self.goal)
+        ):
+            took = one.latency_ms
+            if self.goal.target_speedup is not None and one.speedup is not None:
+                took = self.goal.baseline_ms / one.speedup
+            self.slower = max(self.slower, took / one.predicted_ms)
+            self.recorder.note(
+                f"That is slower than the table says, by {self.slower - 1:.0%}: others are planned with that."
+            )
+            self.plan()
         return meets(one, self.goal)
+
+    def _looks_fast(self, plan: Plan) -> bool:
+        """Whether it is fast enough by the table, with what is known of that."""
+        return plan.predicted_ms * self.slower <= self.goal.limit_ms
 
     def _is_refuge(self, attempt: Attempt) -> bool:
         one = attempt.candidate
@@ -94,7 +147,7 @@ class Search:
 
     def _fast(self) -> list[Plan]:
         """Those that the table holds to be fast enough, the best untrained score first."""
-        fast = [plan for plan in self.plans if is_fast_enough(self.found[plan.key], self.goal)]
+        fast = [plan for plan in self.plans if self._looks_fast(plan)]
         return sorted(fast, key=lambda plan: (self._loss(plan), plan.predicted_ms))
 
     def _ready(self) -> list[Plan]:
