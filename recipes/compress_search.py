@@ -122,20 +122,20 @@ class Search:
         fall = "not defined" if one.drop is None else f"{-one.drop * 100:+.2f} points"
         speed = f", {one.speedup:.2f} times as fast" if one.speedup is not None else ""
         self.recorder.note(f"{one.name}: {fall} on validation{speed}.")
-        if (
-            one.latency_ms is not None
-            and self._looks_fast(attempt.plan)
-            and not is_fast_enough(one, self.goal)
-        ):
-            took = one.latency_ms
-            if self.goal.target_speedup is not None and one.speedup is not None:
-                took = self.goal.baseline_ms / one.speedup
-            self.slower = max(self.slower, took / one.predicted_ms)
-            self.recorder.note(
-                f"That is slower than the table says, by {self.slower - 1:.0%}: others are planned with that."
-            )
-            self.plan()
+        if one.proven and self._looks_fast(attempt.plan) and not is_fast_enough(one, self.goal):
+            self._learn_from(one)
         return meets(one, self.goal)
+
+    def _learn_from(self, one: Candidate) -> None:
+        """Plan anew where ``one`` was measured to be slower than the table says."""
+        took = one.latency_ms or one.predicted_ms
+        if self.goal.target_speedup is not None and one.speedup is not None:
+            took = self.goal.baseline_ms / one.speedup
+        self.slower = max(self.slower, took / one.predicted_ms)
+        self.recorder.note(
+            f"That is slower than the table says, by {self.slower - 1:.0%}; others are planned with that."
+        )
+        self.plan()
 
     def _looks_fast(self, plan: Plan) -> bool:
         """Whether it is fast enough by the table, with what is known of that."""
