@@ -19,10 +19,10 @@ and how it is measured are in ``pruning_inputs``, ``pruning_training`` and ``pru
 ``export_proof`` runs it in a fresh process, ``model_card`` says what it is; ``side_by_side`` measures a model
 beside the one it was made of.
 
-``run`` does a whole ``chain``, which ``chain_reading`` makes of a recipe (``recipe_files``): what a step may be
-stands in the table ``chain_steps``, what becomes of a model in ``chain_shapes``; ``chain_checking`` refuses what
-cannot work, ``chain_record`` knows what is done. ``plan`` tells it all beforehand, with ``plan_time`` and
-``row_times``.
+``run`` does a whole ``chain``, which ``chain_reading`` makes of a recipe (``recipe_files``): what a step may
+be stands in the table ``chain_steps``, what becomes of a model in ``chain_shapes``; ``chain_checking``
+refuses what cannot work, ``chain_record`` knows what is done. ``plan`` tells it all beforehand, with
+``plan_time`` and ``row_times``.
 
 ``result`` is the run.json of a model that was made or scored, ``measurements`` that of one that was measured;
 ``ledger`` reads both. ``observer`` is how a recipe tells what it is doing. ``scoring`` turns rows into scores
