@@ -1,22 +1,19 @@
 """The charts of a report that set models beside each other: what was made, and what a search tried."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from commands.report_figure import (
     BACK,
     COLOURS,
-    INK,
     QUIET,
     Figure,
     axis,
     cost_axis,
     hover,
     make_figure,
-    shorten,
-    text,
 )
+from commands.report_labels import Pixels, name_points
 from commands.tables import number, size
 from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
 from recipes.compress_result import Candidate
@@ -27,8 +24,6 @@ from recipes.report_steps import Step
 
 # A step that scores so much less than the best is drawn at the edge, or the others would be one line.
 FAR_BELOW = 0.12
-# The part of the chart inside its axes, in pixels on a desktop.
-WIDE = (1000, 340)
 # What made a step decides its colour.
 KINDS = {
     "finetune": ("fine-tuned", COLOURS[0]),
@@ -71,6 +66,8 @@ def draw_steps(report: Report) -> Figure | None:
         range=[low, high] if metric not in LOWER_IS_BETTER else [high, low],
         tickformat=".3f" if high - low < 0.05 else ".2f",
     )
+    pixels = Pixels(x, y)
+    lines = [box for trace in data[:2] for box in pixels.line(trace)]  # lineage and front
     return make_figure(
         f"{METRIC_TITLES.get(metric, metric)} against {unit} of {len(points)} models",
         data,
@@ -78,7 +75,7 @@ def draw_steps(report: Report) -> Figure | None:
         y=y,
         height=430,
         legend=True,
-        annotations=_name_labels(points, x, y, costs, shown),
+        annotations=name_points(points, pixels, costs, shown, lines),
     )
 
 
@@ -317,64 +314,3 @@ def _tell(step: Step) -> str:
         "measured on a busy machine" if step.disturbed and step.p50_ms is not None else "",
         "placed by its ratio, which was measured under other circumstances" if step.placed else "",
     )
-
-
-def _name_labels(
-    points: Sequence[Step],
-    x: dict[str, Any],
-    y: dict[str, Any],
-    costs: dict[int, float],
-    shown: dict[int, float],
-) -> list[dict[str, Any]]:
-    """Names beside their points, on the right, on the left, or not at all where they would cover something.
-
-    Judged on a chart of `WIDE` pixels; on a narrow one the page's script leaves them out.
-    """
-    width, height = WIDE
-    is_log = x.get("type") == "log"
-
-    def pixels(step: Step) -> tuple[float, float]:
-        cost = math.log10(costs[step.number]) if is_log else costs[step.number]
-        (left, right), (bottom, top) = x["range"], y["range"]
-        return (
-            (cost - left) / (right - left) * width,
-            (shown[step.number] - bottom) / (top - bottom) * height,
-        )
-
-    places = {step.number: pixels(step) for step in points}
-    # What is covered already, in pixels: left, right, bottom, top of each circle and of each bar.
-    taken = [(px - 12.5, px + 12.5, py - 9.0, py + 9.0) for px, py in places.values()]
-    scale = height / (y["range"][1] - y["range"][0])
-    for step in points:
-        px, py = places[step.number]
-        arms = sorted((scale * _arm(step, up=True), -scale * _arm(step, up=False)))
-        taken.append((px - 3, px + 3, py + arms[0], py + arms[1]))
-    labels = []
-    for step in sorted(points, key=lambda step: (not step.front, step.number)):
-        px, py = places[step.number]
-        py += 13  # above the lines that lead to a point
-        name = shorten(step.name, 24)
-        long = 7.4 * len(name)
-        for anchor, start in (("left", px + 13), ("right", px - 13 - long)):
-            end = start + long
-            free = all(
-                end < left or start > right or py + 8 < bottom or py - 8 > top
-                for left, right, bottom, top in taken
-            )
-            if free and start > 0 and end < width:
-                taken.append((start, end, py - 8, py + 8))
-                labels.append(
-                    {
-                        "name": "wide",
-                        "x": math.log10(costs[step.number]) if is_log else costs[step.number],
-                        "y": shown[step.number],
-                        "text": text(name),
-                        "showarrow": False,
-                        "xanchor": anchor,
-                        "xshift": 13 if anchor == "left" else -13,
-                        "yshift": 13,
-                        "font": {"size": 12, "color": INK},
-                    }
-                )
-                break
-    return labels

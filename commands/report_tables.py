@@ -49,6 +49,8 @@ def figures_of(report: Report) -> str:
         told = [f"95% interval {interval}" if interval else "measured apart, no interval"]
         if end.gain.low is not None and end.gain.high is not None and end.gain.low <= 1 <= end.gain.high:
             told.append("inside the noise")
+        if end.gain.disturbed:
+            told.append("on a busy machine")
         boxes.append(("times as fast", f"{end.gain.ratio:.{2 if end.gain.ratio < 2 else 1}f}×", "", told))
     if end.bytes_on_disk is not None:
         amount, _, unit = size(end.bytes_on_disk).partition(" ")

@@ -164,6 +164,12 @@ def _missing(made: Report) -> Iterator[Missing]:
         new, old = (shlex.quote(step.source) for step in ends)
         command = f"enc evaluate {new} --data {data} --against {old} --output {out('evaluate')}"
         yield Missing(what=f"{ends[0].name} and {ends[1].name} were not compared row by row", command=command)
+    if made.headline is not None and (gain := made.step(made.headline.step).gain) and gain.disturbed:
+        old, new = (
+            shlex.quote(made.step(number).source) for number in (made.headline.first, made.headline.step)
+        )
+        command = f"enc bench {old} {new} --data {data} --output {out('bench')}"
+        yield Missing(what="no timing of a machine that was quiet", command=command)
     if len(classifiers) == 1:
         command = f"enc distill {first} --data {data} --output {out('distill')} --layers 3"
         yield Missing(what="there is one model only, and nothing beside it", command=command)

@@ -86,13 +86,17 @@ def make_headline(found: Sequence[Found], steps: Sequence[Step], rows: Rows | No
 
 
 def say_gain(gain: Gain | None, other: str) -> str | None:
-    """``5.2× as fast as the fine-tuned model at batch 1 (4.9–5.5)``; no gain inside the noise is claimed."""
+    """``5.2× as fast as the fine-tuned model at batch 1 (4.9–5.5)``; no gain inside the noise is claimed.
+
+    What else ran on a busy machine stops long runs more often than short ones, so that no interval holds it.
+    """
     if gain is None:
         return None
     at = f"at batch {gain.shape.batch_size}"
+    busy = " on a busy machine" if gain.disturbed else ""
     if gain.low is None or gain.high is None:
-        return f"about {gain.ratio:.1f}× as fast as {other} {at}, measured apart"
-    interval = say_interval(gain)
+        return f"about {gain.ratio:.1f}× as fast as {other} {at}, measured apart{busy}"
+    interval = say_interval(gain) + (f",{busy}" if busy else "")
     if gain.low <= 1 <= gain.high:
         return f"not measurably faster than {other} {at} ({gain.ratio:.2f}×, {interval})"
     if gain.ratio < 1:
@@ -263,4 +267,7 @@ def _speed_remarks(end: Step) -> Iterator[str]:
     }[gain.how]
     yield f"Speed: {gain.device}{threads}, {tokens}; {how}."
     if gain.disturbed:
-        yield "Other work on the machine disturbed the timing; the interval holds what that did."
+        yield (
+            "Other work on the machine disturbed the timing. It stops long runs more often than short ones, "
+            "so the ratio may be too good: measure again when the machine is quiet."
+        )

@@ -253,6 +253,19 @@ def test_page_is_made_of_whatever_there_is(tmp_path, what):
     assert run(["report", str(tmp_path), "--markdown"]) == 0
 
 
+def test_of_many_trainings_those_of_the_line_in_the_headline_are_drawn(tmp_path):
+    letters = "abcdefghij"
+    for letter in letters:  # j is made of i, all others of an encoder from elsewhere
+        parent = "i" if letter == "j" else "base"
+        made = make_result(letter, letter, parent=parent, training=make_training())
+        (tmp_path / letter).mkdir()
+        (tmp_path / letter / "run.json").write_text(made.to_json())
+    figures = figures_of(write_report(tmp_path).read_text(encoding="utf-8"))
+    named = [{trace.get("name") for trace in figure["data"]} for figure in figures.values()]
+    curves = next(names for names in named if {"i", "j"} <= names)
+    assert len(curves) == 6
+
+
 def test_chart_without_data_is_left_out_and_what_would_fill_it_is_said(folder, capsys):
     shutil.rmtree(folder / "sweep")
     page = write_report(folder, folder / "other.html").read_text(encoding="utf-8")

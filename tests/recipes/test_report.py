@@ -90,6 +90,14 @@ def test_latencies_of_separate_runs_are_said_to_be_that(reported):
     assert found.headline.speed == "about 2.0× as fast as the fine-tuned model at batch 1, measured apart"
 
 
+def test_gain_of_a_busy_machine_is_not_claimed_without_saying_so(reported):
+    busy = make_latency(12.5, cpu_wait=0.5)
+    found = reported(a=make_result("a", "a"), b=pruned(latency=(busy,)))
+    assert found.headline.speed.endswith("at batch 1 (1.10–1.30, on a busy machine)")
+    assert any("may be too good" in remark for remark in found.headline.remarks)
+    assert any("quiet" in one.what and "enc bench" in one.command for one in found.missing)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
