@@ -75,7 +75,7 @@ def measure_depth(encoder: Encoder, batches: Iterable[Batch]) -> Depths:
             (layer.feed_forward, sizes["feed_forward"][number].add),
         ]
     watched += [(encoder.final_residual, last.add), (encoder.final_residual, grams[-1].add)]
-    with _watching(watched), torch.inference_mode():
+    with _watching(watched), torch.no_grad():  # a batch keeps what it computes, and may be trained on next
         for batch in batches:
             encoder(batch)
     reads = [size.root for size in sizes["attention_read"]]

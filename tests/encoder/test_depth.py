@@ -95,9 +95,14 @@ def test_a_post_norm_stream_keeps_its_size_and_a_pre_norm_sum_grows(make_config,
     assert mean.streams[-1] < pre.streams[-1]
 
 
-def test_gradients_are_counted_by_layer(make_config, make_rows):
-    encoder = make_encoder(make_config())
-    output = encoder(Batch.from_rows(make_rows([9, 14]))).last_hidden_state
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_gradients_are_counted_by_layer(make_config, make_rows, positions):
+    encoder, batch = (
+        make_encoder(make_config(position_embedding=positions)),
+        Batch.from_rows(make_rows([9, 14])),
+    )
+    measure_depth(encoder, [batch])
+    output = encoder(batch).last_hidden_state
     output.square().sum().backward()
     found = gradient_norms(encoder, encoder)
     assert len(found) == 4
