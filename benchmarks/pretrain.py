@@ -5,15 +5,15 @@
 
 ``kinds``: encoders of 12 layers that differ in nothing but norm and residual. ``shapes``: shallow and wide
 against deep and narrow with as many parameters in the layers, and so nearly as much arithmetic, for sums and
-for attention residuals (Kimi Team 2026, arXiv 2603.15031, find that with these the best shape is deeper).
+for attention residuals (Kimi Team 2026, arXiv 2603.15031, find the best shape deeper with these).
 
 All see the same rows, in batches of --batch-size rows of --max-length tokens; a seed decides weights, order
 and what is hidden. Tokens are hardly more than letters (--vocab-size), positions are rotary, and weights
 start larger than usual (--initializer-range): with words, 300 steps teach an encoder of this size nothing but
 how frequent each is. Gradients, stream and what layers add are those of `enc depth`, on held-out rows. ``kept
-MB`` is what one step keeps for its backward pass beside the weights, every tensor once; ``CPU s`` is processor
-time a step, the median. The whole takes about half an hour of one thread that is not disturbed; --steps 5
-tries it out.
+MB`` is what one step keeps for its backward pass beside the weights, every tensor once; ``CPU s`` is the
+processor time of a step, the median. The whole takes about half an hour of one thread that is not disturbed;
+--steps 5 tries it out.
 """
 
 import argparse

@@ -1,15 +1,17 @@
 """The sections of a report that look into models and their making: layers, training, classes."""
 
+import html
 from collections.abc import Sequence
 from typing import TypeVar
 
 from commands.report_cards import Page, lead, note
 from commands.report_charts_classes import MOST_CLASSES, draw_class_scores, draw_confusion
+from commands.report_charts_depth import CHARTS, draw_depth
 from commands.report_charts_layers import draw_heads, draw_layers, draw_probe, draw_profile, draw_units
 from commands.report_charts_training import draw_losses, draw_sweep, draw_validation
 from commands.tables import count
 from recipes.report import Report
-from recipes.report_parts import ClassPart, ProfilePart, RemovalPart, SweepPart, TrainingPart
+from recipes.report_parts import ClassPart, DepthPart, ProfilePart, RemovalPart, SweepPart, TrainingPart
 
 # Of more trainings or prunings than this the page shows those of one line.
 MOST_PARTS = 6
@@ -35,9 +37,23 @@ def add_layers(page: Page, report: Report) -> None:
             page.plot(draw_probe(probe)),
             half=True,
         )
+    for depth in report.depths:
+        _add_depth(page, depth)
     for part in removals:
         if part.unit == "layers":
             _add_removal(page, part)
+
+
+def _add_depth(page: Page, part: DepthPart) -> None:
+    plots = "".join(
+        f"<div><h3>{html.escape(title)}</h3>{page.plot(draw_depth(part, title))}</div>" for title in CHARTS
+    )
+    page.add(
+        "depth",
+        f"Tokens and gradients with depth: {part.name}",
+        f'<div class="pair">{plots}</div>',
+        note(f"{part.rows:,} rows; gradients are of: {part.learns}. Effective rank: Roy and Vetterli 2007."),
+    )
 
 
 def _add_sweep(page: Page, part: SweepPart) -> None:

@@ -44,6 +44,13 @@ class DepthModel(Part):
     gradient_ratio: float | None
     dilution: float | None
 
+    @property
+    def kind(self) -> str:
+        """Its norm and its residual in words."""
+        residual = {"add": "", "attention": ", attention", "block_attention": ", block attention"}
+        shape = self.architecture
+        return f"{shape.norm}-norm{residual.get(shape.residual, f', {shape.residual}')}"
+
 
 class TransitionPart(Part):
     """From piece ``piece`` − 1 on device ``source`` to the next on ``target``: the sources that go along."""

@@ -14,6 +14,7 @@ from recipes.report_models import find_models
 from recipes.report_parts import (
     CandidatesPart,
     ClassPart,
+    DepthPart,
     LatencyPart,
     MachinePart,
     ProbePart,
@@ -24,6 +25,7 @@ from recipes.report_parts import (
     TrainingPart,
     find_candidates,
     find_classes,
+    find_depths,
     find_latencies,
     find_machines,
     find_probes,
@@ -73,6 +75,7 @@ class Report(Part):
     candidates: tuple[CandidatesPart, ...]
     trainings: tuple[TrainingPart, ...]
     probes: tuple[ProbePart, ...]
+    depths: tuple[DepthPart, ...]
     runs: tuple[RunPart, ...]
     machines: tuple[MachinePart, ...]
     missing: tuple[Missing, ...]
@@ -126,6 +129,7 @@ def report(config: ReportConfig, observer: Observer | None = None) -> Report:
         candidates=tuple(find_candidates(entries, folder)),
         trainings=tuple(find_trainings(found, steps)),
         probes=tuple(find_probes(entries, folder)),
+        depths=tuple(find_depths(entries, folder)),
         runs=tuple(find_runs(entries, folder)),
         machines=tuple(find_machines(entries, folder)),
         missing=(),

@@ -10,6 +10,7 @@ from compress.profile import Profile
 from recipes.class_scores import PerClass
 from recipes.command_line import command_line
 from recipes.compress_result import Candidate, Goal
+from recipes.depth_result import DepthPoint, DepthResult
 from recipes.ledger import LedgerRun
 from recipes.measurements import ProfileResult
 from recipes.part import Part
@@ -82,6 +83,22 @@ class ProbePart(Part):
     encoder: str
     layers: tuple[LayerProbe, ...]
     sentences: tuple[str, ...]
+
+
+class DepthLine(Part):
+    """An encoder at every depth."""
+
+    name: str
+    points: tuple[DepthPoint, ...]
+
+
+class DepthPart(Part):
+    """What one `enc depth` found of its encoders; gradients are those of ``learns``."""
+
+    name: str
+    learns: str
+    rows: int
+    lines: tuple[DepthLine, ...]
 
 
 class CandidatesPart(Part):
@@ -211,6 +228,23 @@ def find_probes(entries: Iterable[LedgerRun], folder: Path) -> list[ProbePart]:
         )
         for entry in entries
         if isinstance(entry.run, ProbeResult)
+    ]
+
+
+def find_depths(entries: Iterable[LedgerRun], folder: Path) -> list[DepthPart]:
+    """Those of all runs of `enc depth` that looked at encoders."""
+    return [
+        DepthPart(
+            name=_name(entry, folder),
+            learns=entry.run.learns,
+            rows=entry.run.rows,
+            lines=tuple(
+                DepthLine(name=f"{short_name(one.source, folder)}: {one.kind}", points=one.points)
+                for one in entry.run.models
+            ),
+        )
+        for entry in entries
+        if isinstance(entry.run, DepthResult) and entry.run.learns is not None
     ]
 
 

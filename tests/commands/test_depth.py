@@ -31,6 +31,22 @@ def test_a_pipeline_is_counted_and_said_to_be_on_paper(capsys):
     assert "counted, not measured" in shown and "on paper" in shown
 
 
+def test_a_report_draws_it_with_a_line_for_each_encoder(shape, tmp_path, capsys):
+    (tmp_path / "post.toml").write_text(SHAPE)
+    words = [shape, str(tmp_path / "post.toml"), "--rows", "4", "--max-length", "16"]
+    assert run(["depth", *words, "--output", str(tmp_path / "runs" / "depth")]) == 0
+    assert run(["report", str(tmp_path / "runs")]) == 0
+    page = (tmp_path / "runs" / "report.html").read_text()
+    for title in ("The residual stream", "Gradient by layer", "Effective rank", "What a layer adds"):
+        assert f"<h3>{title}" in page, title
+    for name in ("pre.toml: pre-norm", "post.toml: post-norm"):
+        assert name in page, name
+    capsys.readouterr()
+    assert run(["report", str(tmp_path / "runs"), "--json"]) == 0
+    (part,) = json.loads(capsys.readouterr().out)["depths"]
+    assert [len(line["points"]) for line in part["lines"]] == [3, 3]
+
+
 def test_json_is_the_result(shape, capsys):
     assert run(["depth", shape, "--rows", "4", "--max-length", "16", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
