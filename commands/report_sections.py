@@ -119,7 +119,9 @@ def _front_sentence(report: Report, what: str) -> str:
     cheaper = "faster" if what == "latency" else "smaller"
     if len(front) == 1:
         return f"On the Pareto front: {names}. No other model here is both better and {cheaper}."
-    return f"On the Pareto front: {names}. To each of them, no other model here is both better and {cheaper}."
+    return (
+        f"On the Pareto front: {names}. For each of them: no other model here is both better and {cheaper}."
+    )
 
 
 def _steps_notes(report: Report, *, timed: bool) -> Iterator[str]:
