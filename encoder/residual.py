@@ -27,13 +27,23 @@ from encoder.config import EncoderConfig
 
 @dataclass(frozen=True)
 class Stream:
-    """What has been written so far: ``sources`` [N, D] each, of a plain residual one, the sum."""
+    """What has been written so far: ``sources`` [N, D] each, of a plain residual one, the sum.
+
+    ``scales`` [N, 1] each are 1/RMS of the sources, as far as they are known: computed once, they serve all
+    sublayers that read the source.
+    """
 
     sources: tuple[Tensor, ...]
+    scales: tuple[Tensor, ...] = ()
 
     def map(self, change: Callable[[Tensor], Tensor]) -> "Stream":
-        """``change`` applied to each source."""
-        return Stream(tuple(change(source) for source in self.sources))
+        """``change``, which takes tokens away or is the norm of a plain sum, applied to each source."""
+        return Stream(*(tuple(change(one) for one in part) for part in (self.sources, self.scales)))
+
+    def scaled(self, eps: float) -> "Stream":
+        """The same with all scales."""
+        missing = self.sources[len(self.scales) :]
+        return Stream(self.sources, (*self.scales, *(_scale(source, eps) for source in missing)))
 
     def packed(self) -> Tensor:
         """All sources side by side, [N, sources·D]; see ``EncoderConfig.stream_width``."""
@@ -70,14 +80,15 @@ class Residual(nn.Module):
         sources = stream.sources
         if self.query is None or len(sources) == 1:
             return sources[-1]
-        return apply(_Mix, self.query, self.eps, *sources)
+        return apply(_Mix, self.query, torch.cat(stream.scaled(self.eps).scales, 1), *sources)
 
     def weights(self, stream: Stream) -> Tensor:
         """α of each source, float32 [N, sources]."""
         if self.query is None or len(stream.sources) == 1:
             return stream.sources[0].new_ones(len(stream.sources[0]), 1, dtype=torch.float32)
         with torch.autocast(self.query.device.type, enabled=False):
-            return _weights(self.query, stream.sources, self.eps)[0]
+            scale = torch.cat(stream.scaled(self.eps).scales, 1)
+            return _weights(self.query, scale, stream.sources)[0]
 
     def base(self, stream: Stream) -> Tensor | None:
         """What an output is added to, [N, D]; ``None`` where it becomes a source of its own."""
@@ -87,19 +98,23 @@ class Residual(nn.Module):
         """The stream with the sublayer's ``output`` [N, D] in it."""
         if self.begins_source:
             output = output.to(stream.sources[0].dtype) if self.begins_sum else output
-            return Stream((*stream.sources, output))
-        return Stream((*stream.sources[:-1], stream.sources[-1] + output))
+            return Stream((*stream.sources, output), stream.scales).scaled(self.eps)
+        grown = Stream((*stream.sources[:-1], stream.sources[-1] + output), stream.scales[:-1])
+        return grown if len(grown.sources) == 1 else grown.scaled(self.eps)
 
 
-def _weights(query: Tensor, sources: tuple[Tensor, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """α, w·v and 1/RMS(v) of each source, float32 [N, sources] each."""
-    products, scales = [], []
-    for source in sources:
-        source = source.float()
-        products.append(source @ query)
-        scales.append((source.square().mean(-1) + eps).rsqrt())
-    product, scale = torch.stack(products, 1), torch.stack(scales, 1)
-    return (product * scale).softmax(-1), product, scale
+def _scale(source: Tensor, eps: float) -> Tensor:
+    """1/RMS of each token of a source, float32 [N, 1]; its part in the gradient is in ``_Mix``."""
+    with torch.no_grad(), torch.autocast(source.device.type, enabled=False):
+        squares = torch.linalg.vector_norm(source, dim=-1, keepdim=True, dtype=torch.float32).square()
+        scale: Tensor = (squares / source.shape[-1] + eps).rsqrt()
+        return scale
+
+
+def _weights(query: Tensor, scale: Tensor, sources: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    """α and w·v of each source, float32 [N, sources] each, from their ``scale`` [N, sources]."""
+    product = torch.stack([source.float() @ query for source in sources], 1)
+    return (product * scale).softmax(-1), product
 
 
 class _Mix(torch.autograd.Function):
@@ -109,10 +124,10 @@ class _Mix(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, query: Tensor, eps: float, *sources: Tensor) -> Tensor:
+    def forward(ctx: Any, query: Tensor, scale: Tensor, *sources: Tensor) -> Tensor:
         with torch.autocast(query.device.type, enabled=False):
             query = query.float()
-            alpha, product, scale = _weights(query, sources, eps)
+            alpha, product = _weights(query, scale, sources)
             mixed = sources[0].float() * alpha[:, :1]
             for number, source in enumerate(sources[1:], start=1):
                 mixed.addcmul_(source.float(), alpha[:, number : number + 1])
