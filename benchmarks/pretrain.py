@@ -49,13 +49,14 @@ DEPTH_ROWS = 32
 
 @dataclass(frozen=True)
 class Variant:
-    """An encoder and how it is trained."""
+    """An encoder and how it is trained; ``rate`` is a factor on the learning rate."""
 
     name: str
     norm: str = "pre"
     residual: str = "add"
     block: int | None = None
     warmup_ratio: float = 0.1
+    rate: float = 1.0
     num_layers: int = 12
     hidden_size: int = 128
     num_heads: int = 4
@@ -64,6 +65,8 @@ class Variant:
 KINDS = (
     Variant("post-norm", norm="post"),
     Variant("post-norm, no warm-up", norm="post", warmup_ratio=0.0),
+    Variant("post-norm, a quarter of the rate", norm="post", rate=0.25),
+    Variant("post-norm, a quarter, no warm-up", norm="post", rate=0.25, warmup_ratio=0.0),
     Variant("pre-norm"),
     Variant("attention residuals", residual="attention"),
     Variant("in blocks of 6 sublayers", residual="block_attention", block=6),
@@ -202,7 +205,7 @@ def _run(variant: Variant, seed: int, texts: Texts, options: argparse.Namespace)
     training = TrainingConfig(
         num_epochs=1,
         batch_size=options.batch_size,
-        learning_rate=options.learning_rate,
+        learning_rate=options.learning_rate * variant.rate,
         warmup_ratio=variant.warmup_ratio,
         layer_decay=1.0,
         best_metric="loss",

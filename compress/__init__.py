@@ -6,7 +6,7 @@ from ``workload``, the ways to run from ``runtimes``, the statistics from ``timi
 found). ``comparison`` measures several models in turns and ``paired`` says how sure their ratio is;
 ``profile`` shows where the time goes, with a ``stopwatch`` in each sublayer; ``uncertainty`` says how sure a
 score is; ``attention_view`` shows what heads and sublayers do with one text; ``embedders`` turn texts into
-vectors in any runtime.
+vectors in any runtime; ``pipeline`` counts, on paper, what block sums cost a pipeline of devices.
 
 Pruning: ``pruning`` scores, chooses, removes and repairs heads or neurons (``units``), with ``gates`` to
 silence them, ``importance``, ``selection``, ``removal`` and the least-squares ``repair``; ``layer_choice``

@@ -16,6 +16,10 @@ it all).
 Training: ``training``, ``training_state`` (resuming), ``optimizer``, ``losses``, ``objective``, ``freezing``,
 ``frozen_prefix`` and ``activations`` (what is frozen is computed once), ``compact_vocabulary``; then
 ``prediction`` and ``metrics``; ``embedding`` (texts as vectors: ``vector_choice`` says of which layers,
-``pooling`` makes one of many, ``vector_file`` keeps them, ``probing`` asks what is in them). What can go
-wrong is in ``errors``.
+``pooling`` makes one of many, ``vector_file`` keeps them, ``probing`` asks what is in them).
+
+Pretraining: ``corpus`` (texts from anywhere, in full rows), ``tokenizer_training``, ``masking`` (what is
+hidden, an objective of training), ``language_model`` (who guesses it), ``processes`` (several that train one
+model); ``depth`` shows what becomes of tokens on their way through the layers. What can go wrong is in
+``errors``.
 """

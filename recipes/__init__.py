@@ -19,6 +19,9 @@ and how it is measured are in ``pruning_inputs``, ``pruning_training`` and ``pru
 ``export_proof`` runs it in a fresh process, ``model_card`` says what it is; ``side_by_side`` measures a model
 beside the one it was made of.
 
+``pretrain`` makes an encoder, of an ``encoder_shape``, or trains one further, from ``pretrain_inputs``;
+``depth`` looks at encoders layer by layer, on rows of ``depth_inputs``.
+
 ``run`` does a whole ``chain``, which ``chain_reading`` makes of a recipe (``recipe_files``): what a step may
 be stands in the table ``chain_steps``, what becomes of a model in ``chain_shapes``; ``chain_checking``
 refuses what cannot work, ``chain_record`` knows what is done. ``plan`` tells it all beforehand, with

@@ -154,6 +154,31 @@ def test_the_head_of_an_encoder_that_has_none_is_new_and_said_to_be(tiny_model, 
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        'norm = "pre"\nposition_embedding = "rotary"\ngated = true\nactivation = "silu"\n',
+        'norm = "pre"\nresidual = "attention"\n',
+        'norm = "pre"\nresidual = "block_attention"\nresidual_block_size = 2\nwindow = 4\n',
+    ],
+    ids=["gated, rotary", "attention", "in blocks, local"],
+)
+def test_variants_are_pretrained_and_go_on_to_be_fine_tuned(reviews, tmp_path, more):
+    (tmp_path / "own.toml").write_text(SHAPE + more)
+    result = pretrain(options(tmp_path / "own.toml", reviews, tmp_path / "own"))
+    assert result.held_out["loss"] < result.before["loss"]
+    config = read_config(Path(result.output))
+    described = result.architecture
+    assert (described.norm, described.residual, described.gated) == (
+        config.norm,
+        config.residual,
+        config.gated,
+    )
+    tuned = finetune(FinetuneConfig(model=result.output, data=str(reviews), output=tmp_path / "tuned",
+                                    num_epochs=1, latency=False, max_length=12))  # fmt: skip
+    assert tuned.parent.sha256 == result.encoder.sha256
+
+
 def test_an_interrupted_run_resumes_to_the_same_model(shape, reviews, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "SAVE_EVERY_S", 0.0)
     monkeypatch.setattr(training, "SAVE_SHARE", 0)
