@@ -22,6 +22,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from encoder.errors import EncError
 from encoder.language_model import MaskedLanguageModel, score_guesses
 from encoder.masking import MaskedTokens, Masking
 from encoder.model import initialise_
+from encoder.rounded_weights import rounded_weights_
 from encoder.rows import TokenizedRows
 from encoder.tokenizer_training import train_tokenizer_
 from encoder.training import TrainingConfig, TrainingProgress, train_
@@ -136,7 +138,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--max-length", type=int, default=32)
     parser.add_argument("--vocab-size", type=int, default=64)
     parser.add_argument("--learning-rate", type=float, default=2e-3)
-    parser.add_argument("--initializer-range", type=float, default=0.08)
+    parser.add_argument("--initializer-range", type=float, default=0.04)
     parser.add_argument("--held-out-rows", type=int, default=256)
     parser.add_argument("--precision", default="bf16", choices=("fp32", "bf16"))
     parser.add_argument("--threads", type=int, default=1)
@@ -281,11 +283,14 @@ def _kept_bytes(model: MaskedLanguageModel, texts: Texts, options: argparse.Name
         return tensor
 
     model.train()
-    with (
-        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
-        torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16"),
-    ):
-        model(batch)
+    bf16 = options.precision == "bf16"
+    with rounded_weights_(model) if bf16 else nullcontext({}) as rounded:
+        own |= {weight.untyped_storage().data_ptr() for weight in rounded.values()}
+        with (
+            torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+            torch.autocast("cpu", torch.bfloat16, enabled=bf16),
+        ):
+            model(batch)
     return sum(one.untyped_storage().nbytes() for place, one in kept.items() if place not in own)
 
 
