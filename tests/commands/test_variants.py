@@ -238,6 +238,7 @@ def test_what_cannot_be_converted_is_refused_with_its_reason(
 
 def test_the_map_of_depth_by_depth_is_shown_with_the_effect_of_each_source(folders, tmp_path, capsys):
     page, words = tmp_path / "page.html", ["attention", str(folders("attention")), TEXTS[0], "--residual"]
+    capsys.readouterr()  # of the fine-tuning
     assert run([*words, "--output", str(page), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     residual = shown["residual"]
@@ -259,6 +260,7 @@ def test_the_map_of_depth_by_depth_is_shown_with_the_effect_of_each_source(folde
 
 def test_blocks_are_named_by_their_first_and_last_sublayer(folders, tmp_path, capsys):
     words = ["attention", str(folders("blocks")), TEXTS[0], "--residual", "--json"]
+    capsys.readouterr()  # of the fine-tuning
     assert run([*words, "--output", str(tmp_path / "page.html")]) == 0
     residual = json.loads(capsys.readouterr().out)["residual"]
     assert [source["name"] for source in residual["sources"]] == [
