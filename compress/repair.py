@@ -158,9 +158,24 @@ class _Equations:
         if weight.shape[1]:
             squares = self.squares - self.tokens * torch.outer(z, z)
             strength = ridge * squares.diagonal().mean().clamp(min=1e-12)
-            squares.diagonal().add_(strength)
+            factor, strength = _factorize(squares, strength)
             products = self.products - self.tokens * torch.outer(t, z) + strength * weight
-            weight = torch.cholesky_solve(products.T, torch.linalg.cholesky(squares)).T  # [D, W']
+            weight = torch.cholesky_solve(products.T, factor).T  # [D, W']
         projection.weight.copy_(weight)
         if projection.bias is not None:
             projection.bias.copy_(t - weight @ z)
+
+
+def _factorize(squares: Tensor, strength: Tensor) -> tuple[Tensor, Tensor]:
+    """The Cholesky factor of ``squares`` [W', W'] with ``strength`` on its diagonal, and that strength.
+
+    Where inputs hardly vary, the difference of two large sums of float32 is rounding and may have no factor:
+    then the strength grows until it has, and the weights stay the nearer to what they were.
+    """
+    while True:
+        damped = squares.clone()
+        damped.diagonal().add_(strength)
+        factor, failed = torch.linalg.cholesky_ex(damped, check_errors=not bool(strength.isfinite()))
+        if not failed:
+            return factor, strength
+        strength = 10 * strength

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from compress.removal import keep_heads, keep_units
-from compress.repair import repair_
+from compress.repair import _Equations, repair_
 from encoder.prediction import predict_logits
 from tests.compress.conftest import VARIANTS
 
@@ -108,3 +108,21 @@ def test_several_models_are_repaired_as_each_alone(config_with, classifier, rows
     for one, other in zip(together, alone, strict=True):
         repair_([other], model, rows)
         assert all(torch.equal(p, other.get_parameter(name)) for name, p in one.named_parameters())
+
+
+def test_inputs_that_hardly_vary_leave_the_weights_nearly_as_they_are():
+    torch.manual_seed(0)
+    projection = torch.nn.Linear(16, 4)
+    before = projection.weight.detach().clone()
+    equations = _Equations.of(projection)
+    for _ in range(50):
+        z = 300 + 1e-3 * torch.randn(64, 16)  # squares of 9e4: in float32 their rounding is all that varies
+        with torch.no_grad():
+            equations.add(z, projection(z))
+    with torch.no_grad():
+        equations.solve_(projection, ridge=1e-3)
+        z = 300 + 1e-3 * torch.randn(64, 16)
+        after = projection(z)
+    assert torch.isfinite(projection.weight).all()
+    assert (projection.weight - before).abs().max() < 0.5
+    assert torch.isfinite(after).all()
