@@ -75,7 +75,7 @@ def _candidates(result: Result, found: CompressResult) -> "Table":
         made.add_row(
             one.name,
             number(one.score),
-            "–" if one.drop is None else f"{-one.drop * 100:+.2f}",
+            "–" if one.drop is None else f"{0 - one.drop * 100:+.2f}",
             f"{one.predicted_ms:.2f}",
             measured,
             f"{ratio:.1f}×",

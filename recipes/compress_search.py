@@ -119,7 +119,7 @@ class Search:
         """Take note of ``attempt``, and of what it says of the table; whether it meets the goal."""
         self.made.append(attempt)
         one = attempt.candidate
-        fall = "not defined" if one.drop is None else f"{-one.drop * 100:+.2f} points"
+        fall = "not defined" if one.drop is None else f"{0 - one.drop * 100:+.2f} points"
         speed = f", {one.speedup:.2f} times as fast" if one.speedup is not None else ""
         self.recorder.note(f"{one.name}: {fall} on validation{speed}.")
         if one.proven and self._looks_fast(attempt.plan) and not is_fast_enough(one, self.goal):

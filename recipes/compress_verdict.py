@@ -122,5 +122,5 @@ def _takes(one: Candidate, goal: Goal) -> str:
 
 def _loses(one: Candidate) -> str:
     if one.drop is not None and one.drop <= 0:
-        return f"loses nothing ({-one.drop * 100:+.2f} points on {one.rows:,} validation rows)"
+        return f"loses nothing ({0 - one.drop * 100:+.2f} points on {one.rows:,} validation rows)"
     return f"loses {points(one.drop)} on {one.rows:,} validation rows"
