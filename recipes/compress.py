@@ -23,7 +23,7 @@ from encoder.errors import CompressionError, ExportError
 from encoder.files import write_atomic
 from recipes.account import make_account
 from recipes.against import describe_against
-from recipes.compress_attempts import DECIDES, Attempt, Exported
+from recipes.compress_attempts import DECIDES, Attempt, Exported, measure_shortest
 from recipes.compress_config import CompressConfig
 from recipes.compress_result import CompressResult, Goal
 from recipes.compress_search import Search
@@ -37,7 +37,6 @@ from recipes.pruning_inputs import PruningInputs, look_at_model, read_rows, scor
 from recipes.result import RUN_FILE, Result, describe_model, describe_parent
 from recipes.resuming import claim, finish
 from recipes.scoring import Scored, score_split
-from recipes.trained import make_latency_workload
 
 if TYPE_CHECKING:
     from encoder.model import Classifier
@@ -91,7 +90,8 @@ def _measure(
         return LatencyTable.model_validate_json(lines[0]), Goal.model_validate_json(lines[1])
     threads, rows = default_threads(config.threads), inputs.splits.rows[DECIDES]
     tokens = max(1, round(float(np.median(rows.lengths))))
-    baseline = _measure_baseline(inputs, threads, observer)
+    observer.stage("Measuring the original in torch")
+    baseline = measure_shortest(inputs.start.found.folder, inputs, runtime="torch-fp32", threads=threads)
     observer.stage(f"Measuring what heads, neurons and layers take here, at {tokens} tokens")
     table = find_table(inputs.start.config, tokens=tokens, threads=threads, on_done=observer.working)
     asked = config.target_ms
@@ -109,16 +109,6 @@ def _measure(
         observer.note("Other work disturbed the latency table, so it is not kept for other runs.")
     write_atomic(file, f"{table.model_dump_json()}\n{goal.model_dump_json()}\n")
     return table, goal
-
-
-def _measure_baseline(inputs: PruningInputs, threads: int, observer: Observer) -> float:
-    """The p50 of the original in torch in fp32, one row at a time, in ms."""
-    from compress.latency_probing import measure_undisturbed
-    from compress.workload import Workload
-
-    observer.stage("Measuring the original in torch")
-    single = Workload(make_latency_workload(inputs.splits.rows[DECIDES]).cases[:1])
-    return measure_undisturbed(inputs.start.found.folder, "torch-fp32", single, threads=threads)
 
 
 def _finish(search: Search, inputs: PruningInputs, work: Path, started: float) -> Result:

@@ -1,12 +1,13 @@
 """Candidates made in earnest: exported, proven on validation rows, and measured beside the original."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compress.latency import Latency
+from compress.latency import Latency, Unavailable
 from compress.latency_probing import FORM
+from compress.process import default_threads
 from compress.size import bytes_on_disk
 from encoder.files import OutputFolder
 from encoder.metrics import main_metric
@@ -19,10 +20,12 @@ from recipes.export import Written, find_failures, write_graph
 from recipes.export_config import ExportConfig
 from recipes.export_inputs import ExportedFrom, ExportInputs
 from recipes.observer import Observer
+from recipes.pruning_inputs import PruningInputs
 from recipes.pruning_search import ONE_POINT
 from recipes.result import TrainingResult
 from recipes.scoring import Scored, score_split
 from recipes.side_by_side import BothLatencies, measure_in_turns
+from recipes.trained import make_latency_workload
 
 if TYPE_CHECKING:
     from encoder.model import Classifier
@@ -140,15 +143,32 @@ class Attempts:
         score = made.written.proven.scored[DECIDES].scores[main_metric(self.maker.inputs.data.task)]
         yield from {"score": score, "drop": self._drop(score), "proven": True}.items()
         yield from {"failures": made.failures, "size_bytes": bytes_on_disk(made.folder)}.items()
-        yield "latency_ms", single_ms(made.latency)
-        yield (
-            "speedup",
-            next(
-                one.speedup.ratio
-                for one in made.latency.speedups
-                if one.device == "cpu" and one.shape.batch_size == 1
-            ),
+        yield from self._speed(made).items()
+
+    def _speed(self, made: Exported) -> dict[str, float]:
+        """How long one row takes and how many times as fast that is, as measured in turns with the original.
+
+        Where other work was in the way of that, both by their shortest runs, as table and baseline are; that
+        is said.
+        """
+        turns = next(
+            one.speedup.ratio
+            for one in made.latency.speedups
+            if one.device == "cpu" and one.shape.batch_size == 1
         )
+        before, after = single(made.latency.before), single(made.latency.after)
+        if before.is_reliable and after.is_reliable:
+            return {"latency_ms": after.p50_ms, "speedup": turns}
+        assert made.written.export is not None
+        ms = measure_shortest(
+            made.folder, self.maker.inputs, runtime=made.written.export.runtime, threads=self.config.threads
+        )
+        ratio = self.goal.baseline_ms / ms
+        self.observer.note(
+            f"Other work disturbed the measurement in turns, which says {turns:.2f} times as fast; judged by "
+            f"the shortest of many runs, {ratio:.2f} times."
+        )
+        return {"latency_ms": ms, "speedup": ratio}
 
     def _drop(self, score: float | None) -> float | None:
         """Against the original on all validation rows."""
@@ -156,10 +176,19 @@ class Attempts:
         return find_fall(inputs, inputs.before[DECIDES].scores[main_metric(inputs.data.task)], score)
 
 
-def single_ms(latency: BothLatencies) -> float:
-    """The p50 of one row on the CPU, which the goal is about."""
+def single(latencies: Sequence[Latency | Unavailable]) -> Latency:
+    """That of one row on the CPU, which the goal is about."""
     return next(
-        one.p50_ms
-        for one in latency.after
+        one
+        for one in latencies
         if isinstance(one, Latency) and one.device == "cpu" and one.shape.batch_size == 1
     )
+
+
+def measure_shortest(folder: Path, inputs: PruningInputs, *, runtime: str, threads: int | None) -> float:
+    """The p50 of the model in ``folder``, one row at a time, by the shortest of many runs, in ms."""
+    from compress.latency_probing import measure_undisturbed
+    from compress.workload import Workload
+
+    cases = make_latency_workload(inputs.splits.rows[DECIDES]).cases[:1]
+    return measure_undisturbed(folder, runtime, Workload(cases), threads=default_threads(threads))

@@ -3,6 +3,7 @@
 Times are planted: what a model takes is what a table made by hand says.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,24 @@ def test_what_is_measured_to_be_slower_than_the_table_says_is_planned_anew(untra
     assert one.latency_ms <= 3.3
     slow = [other for other in result.compress.candidates if other.proven and other.latency_ms > 3.3]
     assert [other.predicted_ms <= 3.3 for other in slow] == [True]
+
+
+def test_what_other_work_disturbed_is_judged_by_the_shortest_runs(untrained, monkeypatch):
+    def disturbed(*a, **b):
+        found = measure_by_table(*a, **b, slower=3.0)
+        after = tuple(one.model_copy(update={"cpu_wait": 0.5}) for one in found.after)
+        return replace(found, after=after)
+
+    shortest = {"torch-fp32": BASELINE_MS, "onnx-int8": 3.1}
+    monkeypatch.setattr(attempts, "measure_in_turns", disturbed)
+    monkeypatch.setattr(
+        "compress.latency_probing.measure_undisturbed", lambda folder, runtime, *_, **__: shortest[runtime]
+    )
+    result = compress(CompressConfig(**untrained, target_ms=3.3, max_drop=5.0))
+    assert result.compress.met
+    assert chosen(result).latency_ms == 3.1
+    assert chosen(result).speedup == pytest.approx(BASELINE_MS / 3.1)
+    assert any("Other work disturbed the measurement in turns" in note for note in result.notes)
 
 
 def test_no_candidate_of_the_pareto_set_is_dominated(untrained):
