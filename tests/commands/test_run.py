@@ -34,7 +34,7 @@ def test_a_chain_is_told_step_by_step_and_ends_with_its_models(words, tmp_path, 
     assert run(words) == 0
     shown = capsys.readouterr()
     assert "Step 1 (finetune) of 2" in shown.err and "Step 2 (drop-layers) of 2" in shown.err
-    assert "From 01-finetune to 02-drop-layers: accuracy" in shown.out
+    assert "  2 layers: " in shown.out and "kB instead of 133 kB" in shown.out
     assert "2 steps done of 2" in shown.out
     page = tmp_path / "out" / "report.html"
     assert shown.out.endswith(f"\n{page}\n") and "02-drop-layers" in page.read_text()
