@@ -101,7 +101,7 @@ def main() -> None:
     """Train every encoder with every seed, print a JSON line each, then the tables."""
     options = _options()
     torch.set_num_threads(options.threads)
-    texts = _read(options)
+    texts, lines = _read(options), []
     done: dict[tuple[Variant, int], dict[str, Any]] = {}
     for part in options.parts.split(","):
         for variant in {"kinds": KINDS, "shapes": SHAPES}[part]:
@@ -109,7 +109,8 @@ def main() -> None:
                 key = (replace(variant, name=""), seed)
                 if key not in done:
                     done[key] = _run(variant, seed, texts, options)
-                    print(json.dumps(asdict(variant) | {"seed": seed} | done[key]), flush=True)
+                    lines.append(asdict(variant) | {"seed": seed} | done[key])
+                    print(json.dumps(lines[-1]), flush=True)
         print()
     for part, title in (("kinds", _title(options)), ("shapes", "Deep and narrow against shallow and wide")):
         if part in options.parts.split(","):
@@ -117,8 +118,7 @@ def main() -> None:
             print(f"\n### {title}\n")
             print(_table(variants, done, options.seeds))
     if options.json:
-        rows = [asdict(variant) | {"seed": seed} | row for (variant, seed), row in done.items()]
-        Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
+        Path(options.json).write_text(json.dumps(lines, indent=1) + "\n")
 
 
 def _title(options: argparse.Namespace) -> str:
