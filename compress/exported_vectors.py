@@ -28,7 +28,7 @@ def check_choice(choice: Choice, config: EncoderConfig) -> None:
         raise ConfigError(
             f"--layers {choice.layers} --pooling {choice.pooling}: the graph of an exported classifier "
             f"computes only the first token in its last layer, {last}. Take --pooling cls, a layer up to "
-            f"{last - 1}, or the model it was made of with --runtime onnx-int8"
+            f"{last - 1}, or the model it was made of, in --runtime onnx-fp32 or onnx-int8"
         )
 
 

@@ -8,6 +8,7 @@ from encoder.errors import ConfigError
 from recipes.account import make_account
 from recipes.against import check_other, find_parent, score_against
 from recipes.evaluate_config import EvaluateConfig
+from recipes.evaluation_data import read_evaluation_data
 from recipes.first_look import look_before_measuring
 from recipes.observer import Observer, Recorder, Silent
 from recipes.result import Result, describe_model, describe_parent, save_run
@@ -73,20 +74,14 @@ def _choose_other(config: EvaluateConfig, found: FineTuned) -> FineTuned | None:
 
 def _read(config: EvaluateConfig, found: FineTuned, observer: Observer) -> tuple["TaskData", str]:
     """The data, and the name of the split to score."""
-    from encoder.data import DataOptions, read_data
+    from encoder.data import DataOptions
 
     observer.stage(f"Reading {config.data}")
     shared = [name for name in DataOptions.model_fields if name in EvaluateConfig.model_fields]
     options = DataOptions(**{name: getattr(config, name) for name in shared})
-    data = read_data(config.data, options, task=found.task, single_split="test")
+    data = read_evaluation_data(found, config.data, options)
     split = _choose_split(config, data)
     observer.data(data.report)
-    before = found.result
-    if before and before.data and before.data.source == data.source and list(data.splits) == ["test"]:
-        observer.note(
-            f"The model was fine-tuned on {data.source}: it has seen most of these rows, "
-            "so the score says little about others."
-        )
     return data, split
 
 

@@ -1,7 +1,6 @@
 """Claims about scoring a finished model."""
 
 import csv
-import json
 import shutil
 
 import pytest
@@ -49,18 +48,6 @@ def test_single_file_is_scored_whole(finetuned, reviews):
     result = evaluate(config(finetuned, reviews / "train.csv"))
     assert list(result.scores) == ["test"]
     assert result.data.report.splits["test"].rows == 80
-
-
-def test_file_the_model_was_fine_tuned_on_is_said_to_be_that(finetuned, reviews, tmp_path):
-    train = reviews / "train.csv"
-    assert not any("fine-tuned on" in note for note in evaluate(config(finetuned, train)).notes)
-    model = tmp_path / "model"
-    shutil.copytree(finetuned.output, model)
-    run = json.loads((model / "run.json").read_text())
-    run["data"]["source"] = str(train)
-    (model / "run.json").write_text(json.dumps(run))
-    notes = evaluate(config(finetuned, train, model=str(model))).notes
-    assert any(f"fine-tuned on {train}" in note for note in notes)
 
 
 def test_label_that_is_missing_from_the_data_shifts_no_other(finetuned, reviews, tmp_path):

@@ -169,7 +169,7 @@ def test_search_halves_the_gap_between_fine_and_hurting(options, monkeypatch):
     real = Points.run
     monkeypatch.setattr(Points, "run", train)
     monkeypatch.setattr("recipes.freeze_sweep._Sweep._sampling_errors", lambda self, best: {})
-    monkeypatch.setattr("recipes.freeze_sweep._choose_points", lambda *_: [0, 3, 6, 9, 12])
+    monkeypatch.setattr("recipes.freeze_sweep.choose_points", lambda *_: [0, 3, 6, 9, 12])
     monkeypatch.setattr("recipes.freeze_sweep._finish_result", lambda config, sweep, *_: sweep.judge())
     monkeypatch.setattr("recipes.freeze_sweep.write_atomic", lambda *_: None)
     with pytest.raises(AttributeError):  # a verdict is no result; that is all this is about

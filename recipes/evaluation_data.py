@@ -1,0 +1,35 @@
+"""Rows to judge a model on: those that it was not trained on, also where one table holds both."""
+
+from typing import TYPE_CHECKING, Any
+
+from encoder.errors import DataError
+from recipes.scoring import FineTuned
+
+if TYPE_CHECKING:
+    from encoder.data import DataOptions, TaskData
+
+# The options of a training that decide which rows of a table it sees.
+CUT = ("validation_fraction", "train_rows")
+
+
+def read_evaluation_data(found: FineTuned, source: str, options: "DataOptions") -> "TaskData":
+    """The data at ``source``, its labels matched by name to those of ``found``.
+
+    A source without splits is one of test rows, unless the model was trained on it: then it is cut as it was
+    in that training, so that no row of its training is taken for another.
+
+    Raises:
+        DataError, ConfigError: as ``read_data``.
+    """
+    from encoder.data import read_data
+
+    data = read_data(source, options, task=found.task, single_split="test")
+    then = found.result
+    if list(data.splits) != ["test"] or then is None or then.data is None:
+        return data
+    cut: dict[str, Any] = {name: then.config[name] for name in CUT if name in then.config}
+    try:
+        as_trained = read_data(source, options.model_copy(update=cut), task=found.task)
+    except DataError:  # nothing that a model could have been trained on
+        return data
+    return as_trained if as_trained.fingerprint == then.data.fingerprint else data
