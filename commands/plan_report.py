@@ -82,6 +82,13 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "recipe", f"{plan.recipe}: {plan.description}" if plan.description else plan.recipe
     yield "model", plan.model
     yield "data", f"{plan.data}: {rows} rows, {plan.tokens:.1f} tokens in a training row"
-    yield "disk", f"{size(plan.disk_bytes)} at most"
-    yield "time", f"about {duration(plan.seconds)}"
+    if all(step.done for step in plan.steps):
+        yield "to do", "nothing: every step was done before with these options and inputs"
+    else:
+        least = any(step.size == "at least" for step in plan.steps)
+        yield (
+            "disk",
+            f"{size(plan.disk_bytes)}, or a little more" if least else f"{size(plan.disk_bytes)} at most",
+        )
+        yield "time", f"about {duration(plan.seconds)}"
     yield "would be in", plan.output

@@ -92,8 +92,15 @@ def _check_root(root: Path, chain: Chain, *, force: bool) -> ChainRecord | None:
     Raises:
         ConfigError: something else is in there, or nothing can be written.
     """
+    if root.is_file():
+        raise ConfigError(f"--output {root}: a file of that name exists; choose another name")
     before = read_record(root)
     if before is None:
+        if root.is_dir() and any(root.iterdir()):
+            raise ConfigError(
+                f"--output {root}: the folder is not empty, and no run of a recipe is in it; "
+                "choose another name"
+            )
         OutputFolder(root).check()
     elif before.recipe != chain.name and not force:
         raise ConfigError(

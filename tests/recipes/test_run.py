@@ -221,5 +221,5 @@ def test_the_folder_of_another_chain_or_of_something_else_is_refused(options, co
         run(RunConfig(**options | {"recipe": str(other)}, output=copied))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    with pytest.raises(ConfigError, match="the folder exists and is not empty"):
+    with pytest.raises(ConfigError, match="the folder is not empty, and no run of a recipe is in it"):
         run(RunConfig(**options, output=tmp_path / "full"))
