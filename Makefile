@@ -28,11 +28,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
 	@touch $@
 
-test: $(STAMP) ## run all tests
-	$(RUN)/python -m pytest
+test: $(STAMP) ## run all tests, a process for each core
+	$(RUN)/python -m pytest --numprocesses logical --dist loadfile
 
 test-fast: $(STAMP) ## run the tests that need no real model
-	$(RUN)/python -m pytest -m "not slow"
+	$(RUN)/python -m pytest --numprocesses logical --dist loadfile -m "not slow"
 
 lint: $(STAMP) ## ruff, mypy and the import contracts
 	$(RUN)/ruff check .
