@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from commands.report_figure import COLOURS, Figure, axis, cost_axis, hover, make_figure
+from commands.report_figure import COLOURS, Figure, axis, cost_axis, hover, make_figure, shorten, text
 from recipes.depth_result import DepthPoint
 from recipes.report_parts import DepthPart
 
@@ -33,7 +33,7 @@ def draw_depth(part: DepthPart, title: str) -> Figure:
             {
                 "type": "scatter",
                 "mode": "lines+markers",
-                "name": line.name,
+                "name": text(shorten(line.name)),
                 "x": [depth for depth, _ in found],
                 "y": [value for _, value in found],
                 "line": {"color": COLOURS[place % len(COLOURS)], "width": 2},

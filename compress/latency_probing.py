@@ -29,9 +29,11 @@ from encoder.files import write_atomic
 from encoder.task import Task
 
 if TYPE_CHECKING:
+    from compress.onnx_graph import GraphForm
     from encoder.model import Classifier
 
 PRECISIONS = ("fp32", "int8")
+# The form of graphs; portable where a model has no other.
 FORM: Literal["fused"] = "fused"
 # The shares of heads and neurons that are measured; between them times lie on a straight line.
 SHARES = (1 / 3, 2 / 3)
@@ -102,7 +104,7 @@ def measure_table(
         tokens=tokens,
         threads=threads,
         device_name=cpu_model(),
-        form=FORM,
+        form=probe.form,
         depth=probe.depth,
         times={precision: probe.solve(times) for precision, times in measured.items()},
         reliable=not is_disturbed(float(np.mean(waits)) if waits else None),
@@ -166,6 +168,13 @@ class _Probe:
             max(2, -(-config.num_hidden_layers // 2)),
         )
 
+    @property
+    def form(self) -> "GraphForm":
+        """That of the graphs."""
+        from compress.onnx_graph import possible_form
+
+        return possible_form(self.config, FORM)
+
     def points(self) -> list[Point]:
         """What ``solve_times`` asks for."""
         heads, neurons = (
@@ -180,9 +189,9 @@ class _Probe:
         ]
 
     def shape(self, point: Point) -> EncoderConfig:
-        """The config of a model with layers alike."""
+        """The config of a model with layers alike: as the last one, for ModernBERT's first lacks a norm."""
         layers, heads, neurons = point
-        shape = self.config.layers[0].model_copy(
+        shape = self.config.layers[-1].model_copy(
             update={"heads": tuple(range(heads)), "intermediate_size": neurons}
         )
         return self.config.model_copy(update={"layers": (shape,) * layers})
@@ -209,7 +218,7 @@ def _write_graphs(probe: _Probe, folder: Path, threads: int) -> Iterator[tuple[s
         [len(lengths)], [probe.tokens], vocab_size=WORDS, max_tokens=probe.config.max_tokens
     ).cases
     for number, point in enumerate(probe.points()):
-        graph = build_graph(_draw(probe.shape(point)), form=FORM)
+        graph = build_graph(_draw(probe.shape(point)), form=probe.form)
         int8 = quantize_static(graph, case.batches[0], embeddings=True, threads=threads)
         for precision, proto in zip(PRECISIONS, (graph, int8), strict=True):
             path = folder / f"{number}-{precision}.onnx"

@@ -18,27 +18,11 @@ from encoder.model import Classifier
 Kept = Sequence[Sequence[int]]
 
 
-def keep_heads(model: Classifier, kept: Kept) -> Classifier:
-    """A new classifier with the heads ``kept`` of each layer, by their original numbers; K stays as it is.
-
-    Equal to ``model`` with all other heads silenced (Michel et al. 2019, equation 1 with ξ = 0).
-
-    Raises:
-        CompressionError: a head that its layer does not have, or not one list a layer; all of them.
-    """
-    _check_layers(model.config, kept)
-    places, problems = [], []
-    for number, (shape, heads) in enumerate(zip(model.config.layers, kept, strict=True)):
-        if missing := sorted(set(heads) - set(shape.heads)):
-            problems.append(f"layer {number} has no head {_listed(missing)}; it has {_listed(shape.heads)}")
-        places.append([place for place, head in enumerate(shape.heads) if head in set(heads)])
-    if problems:
-        raise CompressionError.from_problems(problems)
-    return keep_units(model, "heads", places)
-
-
 def keep_units(model: Classifier, unit: Unit, kept: Kept) -> Classifier:
     """A new classifier with the units at the places ``kept`` of each layer, counted among those it has now.
+
+    Heads keep their original numbers in the config, and their size K. Equal to ``model`` with all other units
+    silenced (Michel et al. 2019, equation 1 with ξ = 0).
 
     Raises:
         CompressionError: a place that is not there, or not one list a layer.

@@ -73,23 +73,6 @@ class Batch:
             num_filling_rows=int(filling > 0),
         )
 
-    @classmethod
-    def from_padded(
-        cls, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
-    ) -> "Batch":
-        """The batch of padded rows: all int [B, T], ``attention_mask`` non-zero where a token exists.
-
-        Padding may be on either side and a mask may have holes: a masked token does not exist, so the others
-        move up.
-        """
-        exists = attention_mask != 0  # [B, T]
-        types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
-        return cls(
-            input_ids=input_ids[exists].long(),
-            token_type_ids=types[exists].long(),
-            packing=Packing.from_lengths(exists.sum(1)),
-        )
-
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on ``device``."""
         if str(device) == "cpu":

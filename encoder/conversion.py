@@ -1,12 +1,15 @@
 """A pre-norm encoder turned into one with attention residuals, which starts as the same function."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from encoder.config import EncoderConfig, ResidualKind
 from encoder.errors import ConfigError
 
 if TYPE_CHECKING:
+    from encoder.language_model import MaskedLanguageModel
     from encoder.model import Classifier
+
+Model = TypeVar("Model", "Classifier", "MaskedLanguageModel")
 
 
 def config_with_residual(
@@ -30,7 +33,7 @@ def config_with_residual(
         raise ConfigError(
             f"--residual {kind}: {where} is post-norm: its LayerNorms sit on the stream itself, so that the "
             "stream is no sum of sublayer outputs that could be weighed anew; only a pre-norm encoder can be "
-            "converted (ModernBERT is one)"
+            "converted (ModernBERT is one, and any that is made with norm = 'pre')"
         )
     bare = [number for number, layer in enumerate(config.layers) if not layer.attention_norm and number]
     if bare:
@@ -42,14 +45,22 @@ def config_with_residual(
     return EncoderConfig.model_validate(config.model_dump() | wanted)
 
 
-def with_residual(model: "Classifier", config: EncoderConfig) -> "Classifier":
-    """A new classifier of ``config``, made by ``config_with_residual``, with the parameters of ``model``.
+def with_residual(model: Model, config: EncoderConfig) -> Model:
+    """A new model of ``config``, made by ``config_with_residual``, with the parameters of ``model``.
 
     The queries over depth start at zero. ``new_parameters`` stays what it is: they are not random.
     """
+    from encoder.language_model import MaskedLanguageModel
     from encoder.model import Classifier
 
-    made = Classifier(config, model.task).to(next(model.parameters()).device)
+    if isinstance(model, MaskedLanguageModel):
+        return _filled(MaskedLanguageModel(config), model)
+    return _filled(Classifier(config, model.task), model)
+
+
+def _filled(made: Model, model: Model) -> Model:
+    """``made`` with the parameters of ``model``, and zeros in those that it has beside them."""
+    made = made.to(next(model.parameters()).device)
     state = model.state_dict()
     for name, tensor in made.state_dict().items():
         if name not in state:

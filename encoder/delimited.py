@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -52,7 +52,7 @@ def parse_delimited(text: str, *, name: str, delimiter: str, problems: list[str]
         problems.extend(records.faults or [f"{name}: the file is empty"])
         return None
     header = [cell.strip() for cell in records.rows[0]]
-    faults = _header_faults(header, name, delimiter) or records.faults
+    faults = header_faults(header, name, delimiter) or records.faults
     if not faults and len(records.rows) == 1:
         faults = [f"{name}: a header ({', '.join(header)}) without rows"]
     if faults:
@@ -82,7 +82,8 @@ def _hide_carriage_returns(text: str) -> tuple[str, str]:
     return _LONE_CARRIAGE_RETURN.sub(stand_in, text), stand_in
 
 
-def _header_faults(header: Sequence[str], name: str, delimiter: str) -> list[str]:
+def header_faults(header: Sequence[str], name: str, delimiter: str) -> list[str]:
+    """What is wrong with the names of columns, spaces around them taken off."""
     repeated = [column for column, count in Counter(header).items() if column and count > 1]
     if repeated:
         return [f"{name}:1: the header names {', '.join(map(repr, repeated))} more than once"]
@@ -117,7 +118,7 @@ def _read_records(lines: Sequence[str], name: str, delimiter: str, *, quotes: bo
                 # The reader goes on with the next line.
                 records.faults.append(_quote_fault(lines, start, reader.line_num, name, delimiter))
                 continue
-            if not row or (len(row) == 1 and width > 1 and not row[0].strip()):
+            if _is_blank(row, width):
                 records.blank += 1
                 continue
             if not width:
@@ -128,6 +129,44 @@ def _read_records(lines: Sequence[str], name: str, delimiter: str, *, quotes: bo
             records.rows.append(row)
             records.starts.append(start)
     return records
+
+
+def sound_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of ``lines`` one at a time, the header first, each with the line it begins on; blank ones
+    without cells. ``lines`` keep their ends.
+
+    Only of text that reads one way: ``ValueError`` at a fault, and where a quote or a carriage return may be
+    a character of a cell. Then ``parse_delimited`` says what is what.
+    """
+    reader = csv.reader(_unmistakable(lines, delimiter), delimiter=delimiter, strict=True)
+    width = 0
+    while True:
+        start = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise ValueError(str(error)) from error
+        if _is_blank(row, width):
+            yield start, []
+            continue
+        width = width or len(row)
+        if len(row) != width:
+            raise ValueError(f"{len(row)} cells on line {start} instead of {width}")
+        yield start, row
+
+
+def _unmistakable(lines: Iterable[str], delimiter: str) -> Iterator[str]:
+    for line in lines:
+        if line.endswith("\r") or "\0" in line or (delimiter == "\t" and '"' in line):
+            raise ValueError("a character that may mean several things")
+        yield line
+
+
+def _is_blank(row: Sequence[str], width: int) -> bool:
+    """Whether a row is none, in a file with ``width`` cells in a row."""
+    return not row or (len(row) == 1 and width > 1 and not row[0].strip())
 
 
 def _width_fault(

@@ -5,7 +5,14 @@ from functools import partial
 from typing import Any
 
 from encoder.config import ClassifierConfig, EncoderConfig, Family
-from encoder.huggingface_spelling import ACTIVATION_NAMES, ACTIVATIONS, Spelling, equal_layers, first_of
+from encoder.huggingface_spelling import (
+    ACTIVATION_NAMES,
+    ACTIVATIONS,
+    Spelling,
+    equal_layers,
+    first_of,
+    layer_names,
+)
 
 ROBERTA_LIKE = ("roberta", "xlm-roberta", "camembert")
 # Of a masked language model: the linear layer, the norm, and where the bias of each token is.
@@ -13,6 +20,25 @@ _ROBERTA_HEAD = ("lm_head.dense", "lm_head.layer_norm", "lm_head")
 _LANGUAGE_HEADS: dict[Family, tuple[str, str, str]] = {
     "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions"),
     "electra": ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head"),
+}
+
+
+# The modules of a layer, ours and theirs.
+_LAYER = {
+    "attention.qkv": ("attention.self.query", "attention.self.key", "attention.self.value"),
+    "attention.output": ("attention.output.dense",),
+    "attention_norm": ("attention.output.LayerNorm",),
+    "feed_forward.intermediate": ("intermediate.dense",),
+    "feed_forward.output": ("output.dense",),
+    "feed_forward_norm": ("output.LayerNorm",),
+}
+_DISTILBERT_LAYER = {
+    "attention.qkv": ("attention.q_lin", "attention.k_lin", "attention.v_lin"),
+    "attention.output": ("attention.out_lin",),
+    "attention_norm": ("sa_layer_norm",),
+    "feed_forward.intermediate": ("ffn.lin1",),
+    "feed_forward.output": ("ffn.lin2",),
+    "feed_forward_norm": ("output_layer_norm",),
 }
 
 
@@ -130,18 +156,7 @@ def _names(family: Family, config: EncoderConfig) -> dict[str, tuple[str, ...]]:
         names["encoder.embeddings.projection"] = (f"{prefix}embeddings_project",)
     if not config.type_vocab_size:
         del names["encoder.embeddings.token_type"]
-    for i in range(config.num_hidden_layers):
-        ours, theirs = f"encoder.layers.{i}", f"{prefix}encoder.layer.{i}"
-        names |= {
-            f"{ours}.attention.qkv": tuple(
-                f"{theirs}.attention.self.{part}" for part in ("query", "key", "value")
-            ),
-            f"{ours}.attention.output": (f"{theirs}.attention.output.dense",),
-            f"{ours}.attention_norm": (f"{theirs}.attention.output.LayerNorm",),
-            f"{ours}.feed_forward.intermediate": (f"{theirs}.intermediate.dense",),
-            f"{ours}.feed_forward.output": (f"{theirs}.output.dense",),
-            f"{ours}.feed_forward_norm": (f"{theirs}.output.LayerNorm",),
-        }
+    names |= layer_names(config.num_hidden_layers, f"{prefix}encoder.layer.", _LAYER)
     names |= {"classifier.dense": ("classifier.dense",), "classifier.output": ("classifier.out_proj",)}
     if family == "bert":
         names |= {"classifier.dense": (f"{prefix}pooler.dense",), "classifier.output": ("classifier",)}
@@ -156,16 +171,7 @@ def _names_distilbert(config: EncoderConfig) -> dict[str, tuple[str, ...]]:
         "encoder.embeddings.position": (f"{prefix}embeddings.position_embeddings",),
         "encoder.embeddings.norm": (f"{prefix}embeddings.LayerNorm",),
     }
-    for i in range(config.num_hidden_layers):
-        ours, theirs = f"encoder.layers.{i}", f"{prefix}transformer.layer.{i}"
-        names |= {
-            f"{ours}.attention.qkv": tuple(f"{theirs}.attention.{part}_lin" for part in ("q", "k", "v")),
-            f"{ours}.attention.output": (f"{theirs}.attention.out_lin",),
-            f"{ours}.attention_norm": (f"{theirs}.sa_layer_norm",),
-            f"{ours}.feed_forward.intermediate": (f"{theirs}.ffn.lin1",),
-            f"{ours}.feed_forward.output": (f"{theirs}.ffn.lin2",),
-            f"{ours}.feed_forward_norm": (f"{theirs}.output_layer_norm",),
-        }
+    names |= layer_names(config.num_hidden_layers, f"{prefix}transformer.layer.", _DISTILBERT_LAYER)
     return names | {
         "classifier.dense": ("pre_classifier",),
         "classifier.output": ("classifier",),

@@ -10,13 +10,31 @@ from typing import Any
 
 from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.errors import did_you_mean
-from encoder.huggingface_spelling import ACTIVATION_NAMES, ACTIVATIONS, Spelling, equal_layers, first_of
+from encoder.huggingface_spelling import (
+    ACTIVATION_NAMES,
+    ACTIVATIONS,
+    Spelling,
+    equal_layers,
+    first_of,
+    layer_names,
+)
 
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
 # What config.json means where it does not say.
 THETAS = {GLOBAL: 160_000.0, LOCAL: 10_000.0}
 LOCAL_ATTENTION, GLOBAL_EVERY = 128, 3
 CLASSIFIER_ACTIVATIONS = ("gelu", "relu", "silu", "tanh")
+
+
+# The modules of a layer, ours and theirs.
+_LAYER = {
+    "attention.qkv": ("attn.Wqkv",),
+    "attention.output": ("attn.Wo",),
+    "attention_norm": ("attn_norm",),
+    "feed_forward.intermediate": ("mlp.Wi",),
+    "feed_forward.output": ("mlp.Wo",),
+    "feed_forward_norm": ("mlp_norm",),
+}
 
 
 def _layer_types(raw: Mapping[str, Any]) -> list[str]:
@@ -175,17 +193,10 @@ def _names(config: EncoderConfig) -> dict[str, tuple[str, ...]]:
         "encoder.embeddings.norm": (f"{prefix}embeddings.norm",),
         "encoder.final_norm": (f"{prefix}final_norm",),
     }
-    for i in range(config.num_hidden_layers):
-        ours, theirs = f"encoder.layers.{i}", f"{prefix}layers.{i}"
-        names |= {
-            f"{ours}.attention.qkv": (f"{theirs}.attn.Wqkv",),
-            f"{ours}.attention.output": (f"{theirs}.attn.Wo",),
-            f"{ours}.feed_forward.intermediate": (f"{theirs}.mlp.Wi",),
-            f"{ours}.feed_forward.output": (f"{theirs}.mlp.Wo",),
-            f"{ours}.feed_forward_norm": (f"{theirs}.mlp_norm",),
-        }
-        if config.layers[i].attention_norm:
-            names[f"{ours}.attention_norm"] = (f"{theirs}.attn_norm",)
+    names |= layer_names(config.num_hidden_layers, f"{prefix}layers.", _LAYER)
+    for number, layer in enumerate(config.layers):
+        if not layer.attention_norm:
+            del names[f"encoder.layers.{number}.attention_norm"]
     return names | {
         "classifier.dense": ("head.dense",),
         "classifier.norm": ("head.norm",),

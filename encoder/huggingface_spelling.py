@@ -62,6 +62,15 @@ def equal_layers(hidden_size: int, heads: int, intermediate_size: int, count: in
     return (shape,) * count
 
 
+def layer_names(count: int, where: str, modules: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Modules of ``count`` layers of ours → those of theirs below ``where``; ``modules`` are one layer's."""
+    return {
+        f"encoder.layers.{number}.{ours}": tuple(f"{where}{number}.{one}" for one in theirs)
+        for number in range(count)
+        for ours, theirs in modules.items()
+    }
+
+
 def first_of(config: EncoderConfig, reasons: Mapping[str, bool]) -> str | None:
     """The first reason that holds, said of ``config``'s family."""
     for reason, holds in reasons.items():

@@ -1,19 +1,22 @@
-"""Texts of a file a piece at a time: lines, JSON lines and Parquet in bounded memory, however many."""
+"""Texts of a file a piece at a time: in bounded memory, however many."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from encoder.cells import read_text_cells
 from encoder.columns import choose_columns
+from encoder.delimited import header_faults, sound_rows
 from encoder.errors import DataError
 from encoder.reading import Table, decode, read_json_lines
 from encoder.texts import read_text_table
 
 T = TypeVar("T")
 
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # In these a line feed is not one byte, so that lines cannot be told apart before they are decoded.
 WIDE_ENCODINGS = ("utf-16", "utf-32", "utf_16", "utf_32")
 
@@ -30,8 +33,8 @@ class TextStream:
 def stream_texts(path: Path, *, text_column: str | None, encoding: str | None) -> TextStream:
     """The texts of ``path``, as ``texts.read_text_table`` finds them; an empty one is a text too.
 
-    Of a .txt, a .jsonl or a Parquet file only a piece is in memory at a time; CSV and TSV are read whole, as
-    are encodings in which a line feed is not one byte.
+    Only a piece is in memory at a time. Read whole are encodings in which a line feed is not one byte, and
+    CSV and TSV with a fault or an oddity (see ``delimited.sound_rows``).
 
     Raises:
         DataError: the file cannot be read; where it is read in pieces, when a broken line is reached.
@@ -44,6 +47,10 @@ def stream_texts(path: Path, *, text_column: str | None, encoding: str | None) -
         return _stream_json_lines(path, text_column, encoding)
     if suffix == ".parquet" and path.is_file():
         return _stream_parquet(path, text_column)
+    if suffix in DELIMITERS and path.is_file() and not wide:
+        stream = _stream_delimited(path, text_column, encoding)
+        if stream is not None:
+            return stream
     table, texts, _ = read_text_table(path, pair=False, text_column=text_column, encoding=encoding)
     return TextStream(
         len(texts),
@@ -87,18 +94,54 @@ def _stream_json_lines(path: Path, text_column: str | None, encoding: str | None
         raise DataError.from_problems(problems or [f"{path}: the file has no rows"])
     column = choose_columns(list(names), where=str(path), text=text_column, need_label=False, pair=False).text
 
-    def texts(numbered: list[tuple[int, dict[str, Any]]]) -> list[str]:
-        cells = [row.get(column) for _, row in numbered]
-        found = read_text_cells(Table(str(path), {column: cells}, [n for n, _ in numbered]), column, problems)
-        if problems:
-            raise DataError.from_problems(problems)
-        return found
-
     def pieces(size: int, first: int) -> Iterator[list[str]]:
         with path.open("rb") as file:
-            yield from map(texts, _in_pieces(islice(rows(file), first, None), size))
+            cells = ((line, row.get(column)) for line, row in islice(rows(file), first, None))
+            yield from (_as_texts(path, column, piece, problems) for piece in _in_pieces(cells, size))
 
     return TextStream(count, pieces)
+
+
+def _stream_delimited(path: Path, text_column: str | None, encoding: str | None) -> TextStream | None:
+    """A first reading finds the columns and counts the rows; ``None`` where the file has to be read whole."""
+    delimiter = DELIMITERS[path.suffix.lower()]
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        with path.open(encoding=encoding or "utf-8", newline="") as file:
+            lines = (line if number else line.removeprefix("\ufeff") for number, line in enumerate(file))
+            yield from sound_rows(lines, delimiter)
+
+    header, count, blank = list[str](), 0, 0
+    try:
+        for _, row in rows():
+            if not header:
+                header = [cell.strip() for cell in row]
+            elif row:
+                count += 1
+            blank += not row
+    except (OSError, ValueError, LookupError):
+        return None
+    if not count or header_faults(header, str(path), delimiter):
+        return None
+    names = [name for name in header if name]
+    column = choose_columns(names, where=str(path), text=text_column, need_label=False, pair=False).text
+    place = header.index(column)
+
+    def pieces(size: int, first: int) -> Iterator[list[str]]:
+        below = islice(filter(itemgetter(1), rows()), 1 + first, None)  # the header, without blank rows
+        cells = ((line, row[place]) for line, row in below)
+        yield from (_as_texts(path, column, piece, []) for piece in _in_pieces(cells, size))
+
+    return TextStream(count, pieces, (f"{path}: {blank} blank lines skipped",) if blank else ())
+
+
+def _as_texts(path: Path, column: str, piece: list[tuple[int, Any]], problems: list[str]) -> list[str]:
+    """The cells of a ``piece``, each with its line, as texts; ``problems`` are what was found before."""
+    table = Table(str(path), {column: [cell for _, cell in piece]}, [line for line, _ in piece])
+    texts = read_text_cells(table, column, problems)
+    if problems:
+        raise DataError.from_problems(problems)
+    return texts
 
 
 def _in_pieces(items: Iterator[T], size: int) -> Iterator[list[T]]:

@@ -86,8 +86,12 @@ class _Checker:
             self._tell(step, f"max_length {most}: {step.models[0]} holds {holds} tokens at most")
         if getattr(step.options, "format", None) == "transformers":  # its shape takes torch to be told
             return None
+        known = {folder: one for folder, one in self._shapes.items() if one is not None}
+        student = getattr(step.options, "student", None)
+        if student in self._shapes and student not in known:  # what is wrong with that was told
+            return None
         try:
-            return reshape(step, shape)
+            return reshape(step, shape, known)
         except EncError as error:
             for line in str(error).splitlines():
                 self._tell(step, line)

@@ -28,12 +28,16 @@ class Shape:
     certainty: Certainty = "exact"
 
 
-def reshape(step: Step, before: Shape) -> Shape:
+def reshape(step: Step, before: Shape, known: Mapping[str, Shape]) -> Shape:
     """The shape of the model that ``step`` makes of one of the shape ``before``.
+
+    ``known`` are the shapes after earlier steps, by folder name: one of them may be the student of this one.
 
     Raises:
         ConfigError, CompressionError: its options do not fit that shape.
     """
+    if (student := known.get(getattr(step.options, "student", None) or "")) is not None:
+        return student
     config, certainty = SHAPES[step.command](step.options, before.config)
     fewer = config.num_hidden_layers < before.config.num_hidden_layers
     if fewer and before.certainty == "uneven":
@@ -48,10 +52,9 @@ def _finetuned(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Cert
 
 
 def _swept(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:
-    from recipes.freeze_sweep import choose_points
+    from recipes.freeze_sweep import check_shape
 
-    choose_points(options, config.num_hidden_layers)
-    return config, "exact"
+    return check_shape(options, config), "exact"
 
 
 def _without_heads(options: Any, config: EncoderConfig) -> tuple[EncoderConfig, Certainty]:

@@ -1,5 +1,6 @@
 """Candidates made in earnest: exported, proven on validation rows, and measured beside the original."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,6 +103,8 @@ class Attempts:
 
     def _export(self, plan: Plan, model: "Classifier", candidate: Candidate, scored: Scored) -> Exported:
         """What is lost in 8 bits may be as much as is left of what is allowed."""
+        from compress.onnx_graph import possible_form
+
         inputs = self.maker.inputs
         assert candidate.drop is not None
         how = f"{plan.precision}-trained" if candidate.trained else plan.precision
@@ -111,7 +114,7 @@ class Attempts:
             data=self.config.data,
             output=folder,
             precision=plan.precision,
-            graph=FORM,
+            graph=possible_form(plan.config, FORM),
             max_drop=max(0.0, self.goal.max_drop - candidate.drop / ONE_POINT),
             threads=self.config.threads,
             latency=False,
@@ -119,9 +122,9 @@ class Attempts:
         )
         found = inputs.start.found
         start = ExportedFrom(found, OutputFolder(folder), None)
-        given = ExportInputs(
-            start, inputs.data, inputs.splits, model.to("cpu"), found.tokenizer, {DECIDES: scored}
-        )
+        if inputs.start.device != "cpu":  # a copy: the original goes on teaching where it is
+            model = copy.deepcopy(model).to("cpu")
+        given = ExportInputs(start, inputs.data, inputs.splits, model, found.tokenizer, {DECIDES: scored})
         written = write_graph(options, given, folder, self.observer)
         failures = tuple(find_failures(options, written.proven, main_metric(inputs.data.task)))
         given = replace(given, model=inputs.model)

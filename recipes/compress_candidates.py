@@ -10,7 +10,7 @@ import numpy as np
 from compress.latency_table import UNITS, LatencyTable
 from compress.layer_choice import alternate_layers
 from compress.size import matrix_parameters
-from compress.units import Unit, unit_counts
+from compress.units import Unit, unit_counts, why_layers_stay
 from encoder.config import EncoderConfig
 from encoder.metrics import LOWER_IS_BETTER, main_metric
 from encoder.rows import TokenizedRows
@@ -93,14 +93,15 @@ def plan_candidates(
 
     faster = min(table.times, key=lambda precision: table.predict(config, precision))
     plans = []
-    for count in layer_counts(config.num_hidden_layers):
-        layers = alternate_layers(config.num_hidden_layers, count)
+    whole_depth = config.num_hidden_layers
+    for count in [whole_depth] if why_layers_stay(config) else layer_counts(whole_depth):
+        layers = alternate_layers(whole_depth, count)
         part = config.model_copy(update={"layers": tuple(config.layers[layer] for layer in layers)})
         whole = {unit: tuple(tuple(range(n)) for n in unit_counts(part, unit)) for unit in UNITS}
         plans += [_plan(layers, whole, part, precision, table) for precision in table.times]
         longest = table.predict(part, faster)
         budgets = [limit_ms]
-        if count == config.num_hidden_layers:
+        if count == whole_depth:
             budgets.insert(0, limit_ms + HALF_WAY * (longest - limit_ms))
         own = {unit: [scores[unit][layer] for layer in layers] for unit in UNITS}
         for budget in budgets if longest > limit_ms else ():

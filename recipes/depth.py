@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from compress.pipeline import Pipeline, bubble_share, count_transfers
+from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
 from encoder.rows import TokenizedRows
 from recipes.account import describe_run
@@ -114,15 +115,13 @@ def _look(
 
 
 def _load(
-    subject: Subject, config: "object", texts: Texts, options: DepthConfig, observer: Observer
+    subject: Subject, config: EncoderConfig, texts: Texts, options: DepthConfig, observer: Observer
 ) -> "Classifier | MaskedLanguageModel":
     """The encoder with what its loss needs on top of it; says what of that is random."""
     from encoder.checkpoint import load_classifier, load_language_model
-    from encoder.config import EncoderConfig
     from encoder.language_model import MaskedLanguageModel
     from encoder.model import Classifier, initialise_
 
-    assert isinstance(config, EncoderConfig)
     model: Classifier | MaskedLanguageModel
     if subject.found is None:
         model = MaskedLanguageModel(config) if texts.task is None else Classifier(config, texts.task)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from encoder.errors import DataError
+from recipes.result import Result
 from recipes.scoring import FineTuned
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def read_evaluation_data(found: FineTuned, source: str, options: "DataOptions") 
 
     data = read_data(source, options, task=found.task, single_split="test")
     then = found.result
-    if list(data.splits) != ["test"] or then is None or then.data is None:
+    if list(data.splits) != ["test"] or then is None or not _may_be_its_own(data, then):
         return data
     cut: dict[str, Any] = {name: then.config[name] for name in CUT if name in then.config}
     try:
@@ -33,3 +34,16 @@ def read_evaluation_data(found: FineTuned, source: str, options: "DataOptions") 
     except DataError:  # nothing that a model could have been trained on
         return data
     return as_trained if as_trained.fingerprint == then.data.fingerprint else data
+
+
+def _may_be_its_own(data: "TaskData", then: Result) -> bool:
+    """Whether the model can have been trained on all rows of ``data``, or some: by their number and labels.
+
+    What is told so need not be read again, to be cut and compared in earnest.
+    """
+    splits, now = then.data.report.splits.values(), data.report.splits["test"]
+    for name, count in now.classes.items():
+        if count < sum(one.classes.get(name, 0) for one in splits):
+            return False
+    rows = sum(one.rows for one in splits)
+    return rows == now.rows or (then.config.get("train_rows") is not None and rows < now.rows)

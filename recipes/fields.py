@@ -181,6 +181,33 @@ Resume = Annotated[
 ]
 
 
+ResidualOption = Annotated[
+    Literal["attention", "block_attention"] | None,
+    Field(
+        description="Turn a pre-norm encoder (ModernBERT) into one with attention residuals, each sublayer "
+        "by itself or in blocks; it starts as the same function.",
+        json_schema_extra=MODEL_AND_DATA,
+    ),
+]
+ResidualBlockSize = Annotated[
+    int | None,
+    Field(
+        gt=0,
+        description="Sublayers in a block of --residual block_attention; a layer has two.",
+        json_schema_extra=MODEL_AND_DATA,
+    ),
+]
+
+
+def residual_problems(residual: str | None, block_size: int | None) -> list[str]:
+    """What is wrong with ``residual`` and ``residual_block_size`` together."""
+    if residual == "block_attention" and block_size is None:
+        return ["`residual` block_attention needs a `residual_block_size`"]
+    if residual != "block_attention" and block_size is not None:
+        return ["`residual_block_size` has no say without `residual` block_attention"]
+    return []
+
+
 def output_problems(*, overwrite: bool, resume: bool) -> list[str]:
     """What is wrong with ``overwrite`` and ``resume`` together."""
     if overwrite and resume:

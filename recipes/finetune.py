@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encoder.config import EncoderConfig
-from encoder.conversion import config_with_residual, with_residual
 from encoder.errors import ConfigError
 from encoder.files import write_atomic
 from recipes.finetune_config import FinetuneConfig
@@ -23,6 +22,7 @@ from recipes.scoring import Splits
 from recipes.trained import describe_training, make_result, score_and_save
 from recipes.training_inputs import (
     TrainingInputs,
+    converted,
     load_start,
     look_at_start,
     make_training_config,
@@ -56,7 +56,7 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     inputs = read_training_data(config, start, recorder)
     from encoder.frozen_prefix import frozen_depth  # torch: not before all of that is found right
 
-    model = _load(config, inputs, recorder)
+    model = load_start(inputs, config.seed, recorder)
     frozen = _freeze(config, model, recorder)
     splits = tokenize_all(inputs, recorder)
     depth = frozen_depth(model) if config.cache_frozen else 0
@@ -77,17 +77,6 @@ def finetune(config: FinetuneConfig, observer: Observer | None = None) -> Result
     return result
 
 
-def _load(config: FinetuneConfig, inputs: TrainingInputs, observer: Observer) -> "Classifier":
-    model = load_start(inputs, config.seed, observer)
-    if config.residual is None:
-        return model
-    observer.note(
-        "Sublayers weigh what those before them made, instead of adding it up; all weights start equal, "
-        "where the model is the function that it was."
-    )
-    return with_residual(model, inputs.start.config)
-
-
 def check_shape(config: FinetuneConfig, shape: EncoderConfig) -> EncoderConfig:
     """The shape that is trained, of a model of this ``shape``.
 
@@ -99,11 +88,10 @@ def check_shape(config: FinetuneConfig, shape: EncoderConfig) -> EncoderConfig:
         for option, count in (("--freeze-layers", config.freeze_layers), ("--train-last", config.train_last))
         if count is not None and count > shape.num_hidden_layers
     ]
-    if config.residual is not None:
-        try:
-            shape = config_with_residual(shape, config.residual, config.residual_block_size, config.model)
-        except ConfigError as error:
-            problems.append(str(error))
+    try:
+        shape = converted(config, shape)
+    except ConfigError as error:
+        problems.append(str(error))
     if problems:
         raise ConfigError.from_problems(problems)
     return shape

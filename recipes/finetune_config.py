@@ -1,10 +1,8 @@
 """The options of a fine-tuning run: `enc finetune` makes its command line of them, a TOML file gives them."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from recipes.fields import FREEZING, MODEL_AND_DATA
+from recipes.fields import FREEZING
 from recipes.training_options import FreezingOptions
 
 
@@ -40,19 +38,6 @@ class FinetuneConfig(FreezingOptions):
         json_schema_extra=FREEZING,
     )
 
-    residual: Literal["attention", "block_attention"] | None = Field(
-        default=None,
-        description="Turn a pre-norm encoder (ModernBERT) into one with attention residuals, each sublayer "
-        "by itself or in blocks; it starts as the same function.",
-        json_schema_extra=MODEL_AND_DATA,
-    )
-    residual_block_size: int | None = Field(
-        default=None,
-        gt=0,
-        description="Sublayers in a block of --residual block_attention; a layer has two.",
-        json_schema_extra=MODEL_AND_DATA,
-    )
-
     def problems(self) -> list[str]:
         """See ``TrainingOptions``."""
         ways = {
@@ -64,8 +49,4 @@ class FinetuneConfig(FreezingOptions):
         problems = []
         if len(given) > 1:
             problems.append(f"`{given[0]}` and `{given[1]}` both say which layers to train; give one of them")
-        if self.residual == "block_attention" and self.residual_block_size is None:
-            problems.append("`residual` block_attention needs a `residual_block_size`")
-        if self.residual != "block_attention" and self.residual_block_size is not None:
-            problems.append("`residual_block_size` has no say without `residual` block_attention")
         return problems + super().problems()

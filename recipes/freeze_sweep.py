@@ -6,14 +6,15 @@ point to point: all points together compute each layer's activations once.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from compress.uncertainty import CONFIDENCE, score_difference
-from encoder.errors import ConfigError
+from encoder.config import EncoderConfig
+from encoder.errors import ConfigError, Problems
 from encoder.files import write_atomic
 from encoder.metrics import LOWER_IS_BETTER, main_metric
 from recipes.first_look import look_first
@@ -27,6 +28,7 @@ from recipes.scoring import Splits
 from recipes.trained import make_result, save_as_scored, score_and_save
 from recipes.training_inputs import (
     TrainingInputs,
+    converted,
     load_start,
     look_at_start,
     make_training_config,
@@ -57,11 +59,12 @@ def freeze_sweep(config: FreezeSweepConfig, observer: Observer | None = None) ->
         "freeze-sweep",
         config,
         recorder,
-        check_shape=lambda shape: choose_points(config, shape.num_hidden_layers),
+        check_shape=lambda shape: check_shape(config, shape),
     )
     if finished is not None:
         return finished
     start = look_at_start(config, recorder)
+    start = replace(start, config=check_shape(config, start.config))
     num_layers = start.config.num_hidden_layers
     wanted = choose_points(config, num_layers)
     inputs = read_training_data(config, start, recorder)
@@ -91,6 +94,21 @@ def freeze_sweep(config: FreezeSweepConfig, observer: Observer | None = None) ->
     write_atomic(folder.work / RUN_FILE, result.to_json())
     finish(folder)
     return result
+
+
+def check_shape(config: FreezeSweepConfig, shape: EncoderConfig) -> EncoderConfig:
+    """The shape that is trained, of a model of this ``shape``.
+
+    Raises:
+        ConfigError: points that are not there, or a residual that it cannot be converted to.
+    """
+    problems = Problems()
+    with problems.collected():
+        choose_points(config, shape.num_hidden_layers)
+    with problems.collected():
+        shape = converted(config, shape)
+    problems.tell()
+    return shape
 
 
 def choose_points(config: FreezeSweepConfig, num_layers: int) -> list[int]:

@@ -193,7 +193,7 @@ class _Planner:
     def plan(self, step: Step, *, done: bool) -> PlannedStep:
         """What ``step`` would make, need and take."""
         before = self._shape_of(step.models[0])
-        after = reshape(step, before)
+        after = reshape(step, before, self._shapes)
         self._shapes[step.folder] = after
         max_length = getattr(step.options, "max_length", None) or self._max_lengths.get(
             step.models[0], self._inputs.tokenizer.max_length

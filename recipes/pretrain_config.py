@@ -8,8 +8,11 @@ from recipes.fields import (
     TRAINING,
     Encoding,
     ModelOutput,
+    ResidualBlockSize,
+    ResidualOption,
     TextColumn,
     column_problems,
+    residual_problems,
 )
 from recipes.training_options import LoopOptions
 
@@ -38,6 +41,8 @@ class PretrainConfig(LoopOptions):
         description="Instead of --config the encoder to train further, with its tokenizer.",
         json_schema_extra=MODEL_AND_DATA,
     )
+    residual: ResidualOption = None
+    residual_block_size: ResidualBlockSize = None
     output: ModelOutput
 
     tokenizer: str = Field(
@@ -90,7 +95,7 @@ class PretrainConfig(LoopOptions):
 
     def problems(self) -> list[str]:
         """See ``Options``."""
-        problems = super().problems()
+        problems = super().problems() + residual_problems(self.residual, self.residual_block_size)
         if self.config is None and self.model is None:
             problems.append(
                 "`config` or `model` is missing: an encoder to make (tiny, mini, small, medium, base, or a "

@@ -17,6 +17,7 @@ from recipes.observer import Observer, counting
 from recipes.pretrain_config import TOKENIZER_KINDS, PretrainConfig
 from recipes.pretrain_result import PretrainResult, read_pretraining
 from recipes.resuming import check_output_folder
+from recipes.training_inputs import CONVERTED, converted
 
 if TYPE_CHECKING:
     from encoder.language_model import MaskedLanguageModel
@@ -58,7 +59,8 @@ def look_first(options: PretrainConfig, observer: Observer, processes: Processes
     with problems.collected():
         if options.model is not None:
             found = find_encoder(options.model, options.max_length)
-            config, tokenizer = found.config, _can_mask(found.tokenizer, f"--model {options.model}")
+            tokenizer = _can_mask(found.tokenizer, f"--model {options.model}")
+            config = converted(options, found.config)
         else:
             assert options.config is not None
             config = read_shape(options.config, vocab_size=options.vocab_size, option="--config")
@@ -67,6 +69,7 @@ def look_first(options: PretrainConfig, observer: Observer, processes: Processes
                     f"--max-length {options.max_length}: {options.config} has {config.max_tokens} positions "
                     "(max_position_embeddings)"
                 )
+            config = converted(options, config)
     if options.tokenizer not in TOKENIZER_KINDS:
         with problems.collected():
             tokenizer = _tokenizer_of(options.tokenizer, options.max_length)
@@ -195,6 +198,7 @@ def make_model(
 ) -> "MaskedLanguageModel":
     """The model to train: drawn from the seed, or loaded."""
     from encoder.checkpoint import load_language_model
+    from encoder.conversion import with_residual
     from encoder.language_model import MaskedLanguageModel
     from encoder.model import initialise_
 
@@ -207,7 +211,10 @@ def make_model(
                 f"New, from random numbers: {count:,} parameters of the head that guesses tokens, which "
                 f"{start.found.source} does not have."
             )
-        return model
+        if options.residual is None:
+            return model
+        observer.note(CONVERTED)
+        return with_residual(model, start.config)
     model = MaskedLanguageModel(start.config.model_copy(update={"vocab_size": tokenizer.vocab_size}))
     initialise_(model, model.config, options.seed)
     observer.note(f"{sum(p.numel() for p in model.parameters()):,} parameters, all from random numbers.")

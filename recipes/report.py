@@ -112,7 +112,8 @@ def report(config: ReportConfig, observer: Observer | None = None) -> Report:
         )
     speeds = Speeds(entries)
     found = find_models(make_tree(entries))
-    steps, rows = make_steps(found, folder, speeds)
+    steps, reference = make_steps(found, folder, speeds)
+    rows = None if reference is None else reference.describe()
     names = {step.sha256: step.name for step in reversed(steps)}
     made = Report(
         folder=str(config.folder),
@@ -124,7 +125,7 @@ def report(config: ReportConfig, observer: Observer | None = None) -> Report:
         sweeps=tuple(find_sweeps(entries, folder)),
         removals=tuple(find_removals(found, steps)),
         profiles=tuple(find_profiles(entries, names, folder)),
-        classes=tuple(find_classes(found, steps, rows)),
+        classes=tuple(find_classes(found, steps, reference)),
         latencies=tuple(find_latencies(entries, names)),
         candidates=tuple(find_candidates(entries, folder)),
         trainings=tuple(find_trainings(found, steps)),
@@ -153,7 +154,7 @@ def _describe_timed(where: Circumstances | None) -> Timed | None:
 
 def _missing(made: Report) -> Iterator[Missing]:
     """What could be in the report and is not, each with a command that can be typed as it stands."""
-    classifiers = [step for step in made.steps if step.score is not None]
+    classifiers = [step for step in made.steps if step.score is not None and step.kept]
     first = shlex.quote(classifiers[0].source) if classifiers else "MODEL"
     last = shlex.quote(classifiers[-1].source) if classifiers else "MODEL"
     source = next((step.source for step in made.steps if step.score is None), None)

@@ -6,18 +6,20 @@ from typing import NamedTuple
 
 from compress.size import Size
 from compress.uncertainty import ScoreInterval
+from recipes.class_scores import PerClass
 from recipes.ledger import LedgerRun, Node
 from recipes.measurements import BenchResult
 from recipes.result import DataResult, Result
 
 
 class Scoring(NamedTuple):
-    """Scores and intervals of a model by split, and the data they are from."""
+    """Scores, intervals and scores by class of a model by split, and the data they are from."""
 
     data: DataResult
     metric: str
     scores: Mapping[str, Mapping[str, float | None]]
     intervals: Mapping[str, ScoreInterval]
+    per_class: Mapping[str, PerClass]
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,13 @@ class Found:
     def scorings(self) -> Iterator[Scoring]:
         """All scores there are of it, the best known first."""
         for run in self.results:
-            yield Scoring(run.data, run.main_metric, run.scores, run.intervals)
+            yield Scoring(run.data, run.main_metric, run.scores, run.intervals, run.per_class)
         for run in self.made_of_it:
             if run.distillation is not None:
                 teacher = run.distillation.teacher
-                yield Scoring(run.data, run.main_metric, teacher.scores, teacher.intervals)
+                yield Scoring(run.data, run.main_metric, teacher.scores, teacher.intervals, {})
             elif part := run.pruning or run.export:
-                yield Scoring(run.data, run.main_metric, part.before, {})
+                yield Scoring(run.data, run.main_metric, part.before, {}, {})
 
     @property
     def size(self) -> Size | None:

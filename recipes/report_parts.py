@@ -18,7 +18,7 @@ from recipes.probe_verdict import LayerProbe, ProbeResult
 from recipes.pruning_result import PrunedLayer
 from recipes.report_models import Found
 from recipes.report_speed import all_latencies
-from recipes.report_steps import Rows, Step, short_name
+from recipes.report_steps import Reference, Step, short_name
 from recipes.result import Epoch, FreezeSweep, Result
 
 
@@ -174,19 +174,20 @@ def find_profiles(entries: Iterable[LedgerRun], names: Mapping[str, str], folder
     ]
 
 
-def find_classes(found: Sequence[Found], steps: Sequence[Step], rows: Rows | None) -> list[ClassPart]:
-    """Of each step the scores by class, of the rows of the report where there are any."""
+def find_classes(
+    found: Sequence[Found], steps: Sequence[Step], reference: Reference | None
+) -> list[ClassPart]:
+    """Of each step the scores by class: of the rows of ``reference``, otherwise of another data's split."""
     parts = []
     for one, step in zip(found, steps, strict=True):
+        split = None if step.score is None else step.score.split
         known = [
-            (split, per_class)
-            for run in one.results
-            for split, per_class in run.per_class.items()
-            if step.score is not None and split == step.score.split
+            (reference is not None and reference.is_of(scoring, split), scoring.per_class[split])
+            for scoring in one.scorings
+            if split is not None and split in scoring.per_class
         ]
-        if known and step.score is not None:
-            split, per_class = known[0]
-            here = step.score.here and rows is not None and split == rows.split
+        if known and split is not None:
+            here, per_class = max(known, key=lambda one: one[0])  # of several the first
             parts.append(
                 ClassPart(step=step.number, name=step.name, split=split, here=here, per_class=per_class)
             )

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from encoder.metrics import LOWER_IS_BETTER
 from recipes.against import SPLITS
 from recipes.part import Part
-from recipes.report_models import Found, describe
+from recipes.report_models import Found, Scoring, describe
 from recipes.report_speed import Circumstances, Gain, Speeds
 from recipes.result import DataResult, Result
 
@@ -18,6 +19,24 @@ class Rows(Part):
     split: str
     rows: int
     metric: str
+
+
+class Reference(NamedTuple):
+    """What the scores of a report are of: the rows of a split of some data, and the metric."""
+
+    data: DataResult
+    split: str
+    metric: str
+
+    def is_of(self, scoring: Scoring, split: str) -> bool:
+        """Whether ``scoring`` has, by ``split``, scores of these rows in this metric."""
+        same = (split, scoring.metric) == (self.split, self.metric)
+        return same and same_rows(scoring.data, self.data, split)
+
+    def describe(self) -> Rows:
+        """The same in words and numbers."""
+        rows = self.data.report.splits[self.split].rows
+        return Rows(data=self.data.source, split=self.split, rows=rows, metric=self.metric)
 
 
 class StepScore(Part):
@@ -89,8 +108,8 @@ class Step(Part):
         return self.kept and self.score is not None and self.score.here
 
 
-def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[list[Step], Rows | None]:
-    """``found`` as steps, and the rows that they are compared on."""
+def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[list[Step], Reference | None]:
+    """``found`` as steps, and what they are compared on."""
     names = _names(found, folder)
     by_sha256 = {one.sha256: name for one, name in zip(reversed(found), reversed(names), strict=True)}
     reference = _reference(found)
@@ -127,7 +146,7 @@ def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[li
             embedding_parameters=size.parameters - size.parameters_without_embeddings if size else None,
         )
         steps.append(step)
-    return mark_front(steps), None if reference is None else _describe_rows(*reference)
+    return mark_front(steps), reference
 
 
 def _ratio(amount: int | None, before: int | None) -> float | None:
@@ -178,23 +197,23 @@ def _names(found: Sequence[Found], folder: Path) -> list[str]:
     ]
 
 
-def _reference(found: Sequence[Found]) -> tuple[DataResult, str, str] | None:
+def _reference(found: Sequence[Found]) -> Reference | None:
     """Data, split and metric on which most models were scored; of equals test before validation."""
     candidates = [
-        (scoring.data, split, scoring.metric)
+        (Reference(scoring.data, split, scoring.metric), scoring)
         for one in found
         for scoring in one.scorings
         for split in SPLITS
         if split in scoring.scores and split in scoring.data.report.splits
     ]
-    different: list[tuple[DataResult, str, str]] = []
-    for data, split, metric in candidates:
-        if not any((split, metric) == (b, c) and same_rows(data, a, split) for a, b, c in different):
-            different.append((data, split, metric))
+    different: list[Reference] = []
+    for candidate, scoring in candidates:
+        if not any(one.is_of(scoring, candidate.split) for one in different):
+            different.append(candidate)
 
-    def worth(candidate: tuple[DataResult, str, str]) -> tuple[int, int]:
+    def worth(candidate: Reference) -> tuple[int, int]:
         scored = [_score(one, candidate) for one in found]
-        return sum(one is not None and one.here for one in scored), -SPLITS.index(candidate[1])
+        return sum(one is not None and one.here for one in scored), -SPLITS.index(candidate.split)
 
     return max(different, key=worth, default=None)
 
@@ -215,7 +234,7 @@ def same_rows(one: DataResult, other: DataResult, split: str) -> bool:
     )
 
 
-def _score(one: Found, reference: tuple[DataResult, str, str] | None) -> StepScore | None:
+def _score(one: Found, reference: Reference | None) -> StepScore | None:
     """Its score on the rows of ``reference``, otherwise on whatever it was scored on."""
     elsewhere = None
     for scoring in one.scorings:
@@ -224,11 +243,7 @@ def _score(one: Found, reference: tuple[DataResult, str, str] | None) -> StepSco
             if value is None:
                 continue
             interval = scoring.intervals.get(split)
-            here = (
-                reference is not None
-                and (split, scoring.metric) == reference[1:]
-                and same_rows(scoring.data, reference[0], split)
-            )
+            here = reference is not None and reference.is_of(scoring, split)
             made = StepScore(
                 metric=scoring.metric,
                 split=split,
@@ -241,10 +256,6 @@ def _score(one: Found, reference: tuple[DataResult, str, str] | None) -> StepSco
                 return made
             elsewhere = elsewhere or made
     return elsewhere
-
-
-def _describe_rows(data: DataResult, split: str, metric: str) -> Rows:
-    return Rows(data=data.source, split=split, rows=data.report.splits[split].rows, metric=metric)
 
 
 def _failure(run: Result) -> str | None:

@@ -5,21 +5,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from encoder.config import EncoderConfig
+from encoder.conversion import config_with_residual, with_residual
 from encoder.errors import ConfigError, did_you_mean
 from encoder.metrics import metric_names
 from encoder.model_folder import read_config, read_tokenizer, resolve_model
 from encoder.task import Task, in_words
 from recipes.against import find_comparable
 from recipes.observer import Observer
+from recipes.pretrain_config import PretrainConfig
 from recipes.result import Parent, describe_parent
 from recipes.scoring import FineTuned, Splits, choose_device, choose_precision, tokenize
-from recipes.training_options import TrainingOptions
+from recipes.training_options import FreezingOptions, TrainingOptions
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
     from encoder.model import Classifier
     from encoder.tokenizer import Tokenizer
     from encoder.training import TrainingConfig
+
+
+CONVERTED = (
+    "Sublayers weigh what those before them made, instead of adding it up; all weights start equal, where "
+    "the model is the function that it was."
+)
 
 
 @dataclass(frozen=True)
@@ -106,8 +114,21 @@ def _check_task(options: TrainingOptions, data: "TaskData") -> None:
         )
 
 
+def converted(options: FreezingOptions | PretrainConfig, shape: EncoderConfig) -> EncoderConfig:
+    """The shape that is trained, of an encoder of this ``shape``: with the residual that is asked for.
+
+    Raises:
+        ConfigError: it cannot be converted to that.
+    """
+    if options.residual is None:
+        return shape
+    where = options.model or f"the encoder of {getattr(options, 'config', None)}"
+    return config_with_residual(shape, options.residual, options.residual_block_size, where)
+
+
 def load_start(inputs: TrainingInputs, seed: int, observer: Observer) -> "Classifier":
-    """The model with a classifier for the task of the data; says what of it is new."""
+    """The model with a classifier for the task of the data, in the shape that is trained; says what of it
+    is new."""
     from encoder.checkpoint import load_classifier
 
     observer.stage(f"Loading {inputs.start.source}")
@@ -115,7 +136,10 @@ def load_start(inputs: TrainingInputs, seed: int, observer: Observer) -> "Classi
     if model.new_parameters:
         count = sum(p.numel() for name, p in model.named_parameters() if name in model.new_parameters)
         observer.note(f"New, from random numbers: {count:,} parameters of the classifier.")
-    return model
+    if model.config.residual == inputs.start.config.residual:
+        return model
+    observer.note(CONVERTED)
+    return with_residual(model, inputs.start.config)
 
 
 def tokenize_all(inputs: TrainingInputs, observer: Observer) -> Splits:

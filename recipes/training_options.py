@@ -21,6 +21,8 @@ from recipes.fields import (
     LabelVariants,
     ModelOutput,
     OverwriteModel,
+    ResidualBlockSize,
+    ResidualOption,
     Resume,
     Seed,
     TextColumn,
@@ -29,6 +31,7 @@ from recipes.fields import (
     ValidationFraction,
     column_problems,
     output_problems,
+    residual_problems,
 )
 from recipes.options import Options
 
@@ -189,8 +192,10 @@ class TrainingOptions(LoopOptions):
 
 
 class FreezingOptions(TrainingOptions):
-    """Those of a command that can leave layers as they are."""
+    """Those of a command that can leave layers as they are, and read the stream in another way."""
 
+    residual: ResidualOption = None
+    residual_block_size: ResidualBlockSize = None
     cache_frozen: bool = Field(
         default=True,
         description="Compute what the frozen layers make of the rows once, not in every epoch.",
@@ -202,4 +207,4 @@ class FreezingOptions(TrainingOptions):
         problems = super().problems()
         if self.cache_memory_gb is not None and not self.cache_frozen:
             problems.append("`cache_memory_gb` is for what `cache_frozen` keeps, which is switched off")
-        return problems
+        return problems + residual_problems(self.residual, self.residual_block_size)

@@ -8,7 +8,7 @@ import torch
 
 from compress.gates import gated
 from compress.importance import gate_gradients, mean_loss, own_answers, score_units
-from compress.removal import keep_heads, keep_units
+from compress.removal import keep_units
 from encoder.batches import Batch
 from encoder.config import LayerShape
 from encoder.errors import CompressionError
@@ -78,9 +78,9 @@ def test_scores_are_the_means_of_the_rows_gradients(model, rows):
 
 def test_ablation_is_the_rise_of_the_loss_without_the_head(model, rows):
     found = score_units(model, rows, "heads", "ablation")
-    without = keep_heads(model, [[0, 1, 2, 3], [0, 1, 3]])
+    without = keep_units(model, "heads", [[0, 1, 2, 3], [0, 1, 3]])
     assert found[1][2] == pytest.approx(mean_loss(without, rows) - mean_loss(model, rows), abs=1e-6)
-    without = keep_heads(model, [[1, 2, 3], [0, 1, 2, 3]])
+    without = keep_units(model, "heads", [[1, 2, 3], [0, 1, 2, 3]])
     assert found[0][0] == pytest.approx(mean_loss(without, rows) - mean_loss(model, rows), abs=1e-6)
 
 

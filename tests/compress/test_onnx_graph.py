@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from compress import onnx_graph
 from compress.fused_graph import expected_counts, fused_counts
 from compress.onnx_graph import GraphForm, build_graph, graph_inputs, possible_form, save_graph
-from encoder.batches import Batch
 from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.errors import ExportError
 from encoder.model import Classifier
 from tests.compress.conftest import MODERN
+from tests.padded import pack
 
 PRUNED = (
     LayerShape(heads=(0, 2, 3), head_size=4, intermediate_size=24),
@@ -78,7 +78,7 @@ def run_both(
     names = graph_inputs(model.config)
     (found,) = session.run(["logits"], {name: feed[name] for name in names})
     with torch.inference_mode():
-        batch = Batch.from_padded(*(torch.from_numpy(feed[name]) for name in onnx_graph.INPUTS))
+        batch = pack(*(torch.from_numpy(feed[name]) for name in onnx_graph.INPUTS))
         expected = model(batch).numpy()
     return found, expected, session
 

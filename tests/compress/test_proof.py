@@ -5,7 +5,7 @@ import torch
 
 from compress import proof
 from compress.proof import masked_difference, passed_over_difference, reloaded_difference
-from compress.removal import keep_heads, keep_layers, keep_units
+from compress.removal import keep_layers, keep_units
 from encoder.checkpoint import save_classifier
 from encoder.errors import CompressionError
 from tests.compress.conftest import NoTokenizer
@@ -45,7 +45,7 @@ def test_pruned_model_loads_in_a_fresh_process_with_equal_logits(config_with, cl
     """P1. Twice pruned, a layer without heads, another without neurons, and a layer less."""
     shapes = config_with().layers[:1] * 3
     model = keep_layers(classifier(config_with(layers=shapes)), [0, 2])
-    model = keep_heads(keep_heads(model, [[0, 2, 3], [1]]), [[], [1]])
+    model = keep_units(keep_units(model, "heads", [[0, 2, 3], [1]]), "heads", [[], [0]])
     pruned = keep_units(model, "neurons", [[4, 7, 9], []])
     save_classifier(pruned, NoTokenizer(), tmp_path)
     assert reloaded_difference(pruned, tmp_path, rows_of([1, 12, 5]), threads=1) < 1e-6

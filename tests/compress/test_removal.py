@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from compress.gates import passed_over, silenced
-from compress.removal import keep_heads, keep_layers, keep_units
+from compress.removal import keep_layers, keep_units
 from compress.size import macs_per_token
 from compress.units import unit_counts
 from encoder.batches import Batch
@@ -52,14 +52,14 @@ def test_pruning_nothing_is_the_identity(config_with, classifier, unit):
 
 
 def test_head_size_stays_as_it_was(config_with, classifier):
-    pruned = keep_heads(classifier(config_with()), [[0, 2, 3], [1]])
+    pruned = keep_units(classifier(config_with()), "heads", [[0, 2, 3], [1]])
     assert [shape.head_size for shape in pruned.config.layers] == [4, 4]
     assert pruned.encoder.layers[0].attention.qkv.weight.shape == (3 * 3 * 4, 16)
     assert pruned.encoder.layers[1].attention.output.weight.shape == (16, 4)
 
 
 def test_layer_without_heads_is_its_output_bias(config_with, classifier, rows_of):
-    model = keep_heads(classifier(config_with()), [[], [0]])
+    model = keep_units(classifier(config_with()), "heads", [[], [0]])
     batch = Batch.from_rows(rows_of([3, 5]))
     mixed, weights = model.encoder.layers[0].attention(torch.randn(8, 16), batch.packing, need_weights=True)
     assert torch.equal(mixed, model.encoder.layers[0].attention.output.bias.expand(8, 16))
@@ -68,19 +68,19 @@ def test_layer_without_heads_is_its_output_bias(config_with, classifier, rows_of
 
 def test_heads_keep_their_first_numbers_when_pruned_twice(config_with, classifier, rows_of):
     model, rows = classifier(config_with()), rows_of([4, 9])
-    once = keep_heads(model, [[0, 2, 3], [1, 2]])
-    twice = keep_heads(once, [[0, 3], [2]])
+    once = keep_units(model, "heads", [[0, 2, 3], [1, 2]])
+    twice = keep_units(once, "heads", [[0, 2], [1]])  # places among those that are left
     assert [shape.heads for shape in twice.config.layers] == [(0, 3), (2,)]
-    assert torch.equal(logits(twice, rows), logits(keep_heads(model, [[0, 3], [2]]), rows))
-    with pytest.raises(CompressionError, match="layer 0 has no head 1; it has 0, 2, 3"):
-        keep_heads(once, [[1], [1]])
+    assert torch.equal(logits(twice, rows), logits(keep_units(model, "heads", [[0, 3], [2]]), rows))
+    with pytest.raises(CompressionError, match="layer 0 has 3 heads; there is no number 3"):
+        keep_units(once, "heads", [[3], [1]])
 
 
 def test_every_measure_of_size_goes_down(config_with, classifier, tmp_path):
     model = classifier(config_with())
     sizes = []
     for number, one in enumerate(
-        (model, keep_heads(model, [[0], [1, 2]]), keep_units(model, "neurons", [[0], [5]]))
+        (model, keep_units(model, "heads", [[0], [1, 2]]), keep_units(model, "neurons", [[0], [5]]))
     ):
         save_classifier(one, NoTokenizer(), tmp_path / str(number))
         sizes.append(
@@ -97,7 +97,7 @@ def test_every_measure_of_size_goes_down(config_with, classifier, tmp_path):
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT.keys())
 def test_saved_and_loaded_it_has_equal_logits(config_with, classifier, rows_of, tmp_path, kept):
     rows = rows_of([2, 11])
-    pruned = keep_units(keep_heads(classifier(config_with()), kept), "neurons", kept)
+    pruned = keep_units(keep_units(classifier(config_with()), "heads", kept), "neurons", kept)
     save_classifier(pruned, NoTokenizer(), tmp_path)
     assert torch.equal(logits(load_classifier(tmp_path), rows), logits(pruned, rows))
 
@@ -140,13 +140,13 @@ def test_mistakes_are_told(config_with, classifier):
     with pytest.raises(CompressionError, match="no layer 2: the model has 2, counted from 0"):
         keep_layers(model, [0, 2])
     with pytest.raises(CompressionError, match="1 layers named; the model has 2"):
-        keep_heads(model, [[0]])
+        keep_units(model, "heads", [[0]])
     with pytest.raises(CompressionError, match="layer 1 has 32 neurons; there is no number 32"):
         keep_units(model, "neurons", [[0], [32]])
 
 
 def test_pruned_model_trains_with_all_its_parameters(config_with, classifier, rows_of):
-    model = keep_heads(classifier(config_with()), [[], [0, 1]])
+    model = keep_units(classifier(config_with()), "heads", [[], [0, 1]])
     loss = model(Batch.from_rows(rows_of([4, 2]))).square().sum()
     loss.backward()
     assert all(p.grad is not None for name, p in model.named_parameters() if "qkv" not in name or p.numel())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from compress.removal import keep_heads, keep_units
+from compress.removal import keep_units
 from compress.repair import _Equations, repair_
 from encoder.prediction import predict_logits
 from tests.compress.conftest import VARIANTS
@@ -47,7 +47,7 @@ def test_head_that_another_can_stand_in_for_is_made_up_for(config_with, classifi
         for parameter in attention.qkv.parameters():
             rows = parameter.unflatten(0, (3, 4, 4))
             rows[:, 1] = rows[:, 0]
-    pruned = keep_heads(model, [[0, 2, 3], [0, 1, 2, 3]])
+    pruned = keep_units(model, "heads", [[0, 2, 3], [0, 1, 2, 3]])
     rows = rows_of(LENGTHS)
     before = differ(pruned, model, rows)
     repair_([pruned], model, rows, units=("heads",), ridge=1e-9)
@@ -59,7 +59,7 @@ def test_head_that_another_can_stand_in_for_is_made_up_for(config_with, classifi
 
 def test_layer_without_heads_gets_the_mean_of_what_it_gave(config_with, classifier, rows_of):
     model, rows = classifier(config_with()), rows_of(LENGTHS)
-    pruned = keep_heads(model, [[], [0, 1, 2, 3]])
+    pruned = keep_units(model, "heads", [[], [0, 1, 2, 3]])
     seen = []
     hook = model.encoder.layers[0].attention.register_forward_hook(lambda m, a, out: seen.append(out[0]))
     predict_logits(model, rows)
@@ -70,7 +70,7 @@ def test_layer_without_heads_gets_the_mean_of_what_it_gave(config_with, classifi
 
 def test_only_the_projections_asked_for_change(config_with, classifier, rows_of):
     model = classifier(config_with())
-    pruned, cut = keep_heads(model, [[0, 2], [1]]), keep_heads(model, [[0, 2], [1]])
+    pruned, cut = keep_units(model, "heads", [[0, 2], [1]]), keep_units(model, "heads", [[0, 2], [1]])
     repair_([pruned], model, rows_of(LENGTHS), units=("heads",))
     changed = {n for n, p in pruned.named_parameters() if not torch.equal(p, cut.get_parameter(n))}
     assert changed == {
@@ -81,7 +81,7 @@ def test_only_the_projections_asked_for_change(config_with, classifier, rows_of)
 def test_oracle_is_the_least_squares_solution(config_with, classifier, rows_of):
     """Of the first sublayer, against numpy.linalg.lstsq on the same inputs and targets."""
     model, rows = classifier(config_with()), rows_of(LENGTHS)
-    pruned = keep_heads(model, [[1, 3], [0, 1, 2, 3]])
+    pruned = keep_units(model, "heads", [[1, 3], [0, 1, 2, 3]])
     inputs, targets = [], []
     attention = model.encoder.layers[0].attention
 
@@ -103,7 +103,7 @@ def test_oracle_is_the_least_squares_solution(config_with, classifier, rows_of):
 def test_several_models_are_repaired_as_each_alone(config_with, classifier, rows_of):
     model, rows = classifier(config_with()), rows_of(LENGTHS)
     kept = ([[0, 2], [1]], [[1], [0, 3]])
-    together, alone = ([keep_heads(model, one) for one in kept] for _ in range(2))
+    together, alone = ([keep_units(model, "heads", one) for one in kept] for _ in range(2))
     repair_(together, model, rows)
     for one, other in zip(together, alone, strict=True):
         repair_([other], model, rows)

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 from transformers.utils import logging
 
-from compress.removal import keep_heads, keep_layers, keep_units
+from compress.removal import keep_layers, keep_units
 from compress.standard_shape import why_not_standard, with_zeros
 from encoder.checkpoint import save_classifier
 from encoder.prediction import predict_logits
@@ -29,7 +29,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 def prune(model):
     """Layer 0 loses a head and neurons, layer 1 all heads, layer 2 all neurons; layer 3 goes."""
-    model = keep_heads(keep_layers(model, [0, 1, 2]), [[1, 2], [], [3]])
+    model = keep_units(keep_layers(model, [0, 1, 2]), "heads", [[1, 2], [], [3]])
     return keep_units(model, "neurons", [[4, 7, 9, 30], range(32), []])
 
 

@@ -17,6 +17,7 @@ from encoder.model import initialise_
 from encoder.model_folder import read_task, read_tokenizer
 from encoder.task import Task
 from encoder.training import TrainingConfig, train_
+from tests.padded import pack
 
 MASKING = Masking(mask_token_id=4, special_ids=(0, 1, 2, 3, 4), vocab_size=50, probability=0.3)
 LENGTHS = [12, 9, 15, 12, 12, 12, 7, 14, 16, 8] * 3
@@ -156,9 +157,7 @@ def saved(tiny_model, tmp_path):
 
 
 def batch_of(ids):
-    attention = torch.ones_like(ids)
-    batch = Batch.from_padded(ids, attention)
-    return replace(batch, masked=torch.arange(ids.numel()))
+    return replace(pack(ids, torch.ones_like(ids)), masked=torch.arange(ids.numel()))
 
 
 def test_transformers_guesses_with_equal_logits(saved):

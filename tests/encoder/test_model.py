@@ -59,21 +59,6 @@ def test_a_row_has_the_same_logits_alone_and_in_any_batch(model, make_rows) -> N
         assert torch.allclose(alone[0], together[i], atol=1e-6)
 
 
-def test_padding_on_either_side_and_holes_change_nothing(model, make_rows) -> None:
-    rows = make_rows([4, 6])
-    expected = model(Batch.from_rows(rows))
-    for pattern in (["oooo....", "oooooo.."], ["....oooo", "..oooooo"], ["o.oo.o..", ".ooo.ooo"]):
-        ids, types, mask = torch.full((3, 2, 8), 7).unbind(0)
-        for row, places in enumerate(pattern):
-            slots = [i for i, c in enumerate(places) if c == "o"]
-            start, end = rows.offsets[row : row + 2]
-            ids[row, slots] = torch.from_numpy(rows.input_ids[start:end]).long()
-            types[row] = 1
-            types[row, slots] = torch.from_numpy(rows.token_type_ids[start:end]).long()
-            mask[row] = torch.tensor([c == "o" for c in places])
-        assert torch.allclose(model(Batch.from_padded(ids, mask, types)), expected, atol=1e-6)
-
-
 def test_a_row_without_tokens_gives_finite_logits_and_gradients(model, make_rows) -> None:
     rows = make_rows([3, 0, 2])
     logits = model.train()(Batch.from_rows(rows))

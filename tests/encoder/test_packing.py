@@ -1,6 +1,5 @@
 import torch
 
-from encoder.batches import Batch
 from encoder.packing import Packing
 
 
@@ -45,11 +44,3 @@ def test_key_mask_is_absent_for_a_rectangle_and_never_empty_for_a_row() -> None:
     mask = packing(2, 0).key_mask
     assert mask is not None
     assert mask[:, 0, 0].tolist() == [[True, True], [True, False]]
-
-
-def test_masked_tokens_do_not_exist_wherever_they_stand() -> None:
-    ids = torch.tensor([[0, 0, 5, 6], [7, 0, 8, 0], [0, 0, 0, 0]])
-    batch = Batch.from_padded(ids, (ids != 0).int())
-    assert batch.input_ids.tolist() == [5, 6, 7, 8]
-    assert batch.packing.lengths.tolist() == [2, 2, 0]
-    assert batch.packing.positions.tolist() == [0, 1, 0, 1]

@@ -2,6 +2,8 @@
 
 import pytest
 
+from recipes.export import export
+from recipes.export_config import ExportConfig
 from recipes.finetune import finetune
 from recipes.finetune_config import FinetuneConfig
 from recipes.result import Result
@@ -30,3 +32,11 @@ def finetuned(tiny_model, reviews, tmp_path_factory) -> Result:
 def no_fresh_process(monkeypatch):
     """A pruning without its proof in a fresh process, which takes seconds and has tests of its own."""
     monkeypatch.setattr("recipes.pruning.prove_reloaded", lambda *_: 0.0)
+
+
+@pytest.fixture(scope="session")
+def exported(finetuned, reviews, tmp_path_factory):
+    """The result of an export in fp32; ``output`` is its folder."""
+    output = tmp_path_factory.mktemp("exports") / "reviews-onnx"
+    options = {"model": finetuned.output, "data": str(reviews), "output": output}
+    return export(ExportConfig(**options, latency=False))

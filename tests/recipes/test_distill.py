@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import encoder.training as training
-from compress.removal import keep_heads
+from compress.removal import keep_units
 from encoder.checkpoint import load_classifier, save_classifier
 from encoder.errors import CheckpointError, ConfigError, DataError
 from encoder.model import Classifier, initialise_
@@ -192,7 +192,7 @@ def test_a_thinner_student_and_another_model_learn_too(options, tiny_model, tmp_
 
 def test_pruned_teachers_and_students_are_ordinary_ones(options, tmp_path):
     teacher = Path(options["model"])
-    pruned = keep_heads(load_classifier(teacher), [[0, 1, 2, 3], [1], [0, 2]])
+    pruned = keep_units(load_classifier(teacher), "heads", [[0, 1, 2, 3], [1], [0, 2]])
     save_classifier(pruned, read_tokenizer(teacher), tmp_path / "pruned")
     shared = options | {"preset": "relations", "num_epochs": 1}
     result = distill(DistillConfig(**shared | {"model": str(tmp_path / "pruned")}))

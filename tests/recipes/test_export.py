@@ -4,22 +4,17 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 import torch
 
 from compress.latency import Latency
-from compress.removal import keep_heads, keep_units
-from encoder.checkpoint import load_classifier, save_classifier
+from encoder.checkpoint import save_classifier
 from encoder.errors import CheckpointError, ConfigError, DataError, ExportError
-from encoder.metrics import activate
 from encoder.model_folder import read_config, read_task, read_tokenizer, resolve_model
-from encoder.prediction import predict_logits
 from encoder.task import Task
 from recipes.bench import bench
 from recipes.bench_config import BenchConfig
@@ -29,50 +24,19 @@ from recipes.export import export
 from recipes.export_config import ExportConfig
 from recipes.finetune import finetune
 from recipes.finetune_config import FinetuneConfig
-from recipes.observer import Recorder, Silent
 from recipes.predict import predict
 from recipes.predict_config import PredictConfig
 from recipes.result import read_result
 from recipes.runs import runs
 from recipes.runs_config import RunsConfig
+from tests.recipes.random_models import make_model
 
 TEXTS = ("good film", "a bad dull plot and a very long story of it", "", "лучший")
-# Runs a script as if the packages were not installed.
-WITHOUT = """
-import runpy, sys
-sys.modules.update(dict.fromkeys(["torch", "transformers", "encoder", "compress", "recipes", "commands"]))
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
-def run_example(folder, *texts):
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", WITHOUT, str(folder / "example.py"), *texts],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd="/",
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-@pytest.fixture(scope="module")
-def exported(finetuned, reviews, tmp_path_factory):
-    """The result of an export in fp32; ``output`` is its folder."""
-    output = tmp_path_factory.mktemp("exports") / "reviews-onnx"
-    options = {"model": finetuned.output, "data": str(reviews), "output": output}
-    return export(ExportConfig(**options, latency=False))
 
 
 @pytest.fixture
 def options(finetuned, reviews, tmp_path):
     return {"model": finetuned.output, "data": str(reviews), "output": tmp_path / "out", "latency": False}
-
-
-def copy_of(exported, tmp_path):
-    return Path(shutil.copytree(exported.output, tmp_path / "copy"))
 
 
 def test_folder_is_whole_and_run_json_is_the_result(exported, finetuned):
@@ -161,98 +125,6 @@ def test_runs_lists_it_below_the_model_it_was_made_of(exported, finetuned, tmp_p
     assert str(tmp_path / "broken.failed") not in entries
 
 
-def make_model(tiny_model, folder, task, *, pruned=False):
-    """A random classifier for ``task``, with more than the usual scale, so that its answers differ."""
-    model = load_classifier(tiny_model, task=task, seed=1)
-    with torch.no_grad():
-        model.classifier.output.weight.mul_(5)
-        model.classifier.output.bias.add_(0.3)
-    if pruned:
-        model = keep_units(keep_heads(model, [[0, 3], [], [2]]), "neurons", [[1, 5, 9], range(64), []])
-    save_classifier(model, read_tokenizer(tiny_model), folder)
-    return model.eval()
-
-
-PAIRS = [
-    ("good film", "bad plot"),
-    ("a very long slow story and cast", "it"),
-    ("good", "was the film good a a"),
-]
-TASKS = {
-    "single label, pruned unevenly": (Task(kind="single_label", labels=("b", "a", "ü")), "softmax"),
-    "pairs": (Task(kind="single_label", labels=("no", "yes"), pair=True), "softmax"),
-    "multi-label": (Task(kind="multi_label", labels=("joy", "fear", "awe")), "sigmoid"),
-    "regression of pairs": (Task(kind="regression", pair=True), "identity"),
-}
-
-
-@pytest.fixture(params=TASKS)
-def of_a_task(request, tiny_model, tmp_path):
-    """A model of each kind, its export, and its activation."""
-    task, activation = TASKS[request.param]
-    model = make_model(tiny_model, tmp_path / "model", task, pruned="pruned" in request.param)
-    draw = np.random.default_rng(0)
-    words = ("good", "bad", "film", "plot", "a", "story")
-    lines = ["text_a,text_b,label" if task.pair else "text,label"]
-    for row in range(12):
-        texts = [" ".join(draw.choice(words, draw.integers(1, 9))) for _ in range(1 + task.pair)]
-        label = task.labels[row % len(task.labels)] if task.labels else str(row / 4)
-        lines.append(",".join([*texts, label]))
-    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    result = export(
-        ExportConfig(
-            model=str(tmp_path / "model"),
-            data=str(tmp_path / "data.csv"),
-            output=tmp_path / "onnx",
-            label_separator="|" if task.kind == "multi_label" else None,
-            latency=False,
-        )
-    )
-    return model, result, activation
-
-
-def test_each_kind_of_task_runs_without_enc_and_torch(of_a_task, tiny_model):
-    """E7, E8, E13, E14: the example of the folder gives torch's answers, pairs with their segments."""
-    model, result, activation = of_a_task
-    assert result.export.failures == ()
-    assert result.export.parity["test"].max_difference < 1e-5
-    assert result.export.activation == activation
-    firsts, seconds = zip(*PAIRS, strict=True)
-    pairs = seconds if model.task.pair else None
-    rows, _ = read_tokenizer(tiny_model).encode(firsts, pairs)
-    expected = activate(model.task, predict_logits(model, rows))
-    found = run_example(Path(result.output), *(chain.from_iterable(PAIRS) if model.task.pair else firsts))
-    if model.task.labels:
-        assert [list(row) for row in found] == [list(model.task.labels)] * len(PAIRS)
-        found = [list(row.values()) for row in found]
-    assert np.ptp(expected, axis=0).min() > 1e-3
-    assert np.array(found).reshape(expected.shape) == pytest.approx(expected, abs=1e-5)
-
-
-def test_the_example_cuts_texts_where_enc_does(exported, finetuned):
-    texts = ["good film " * 30, "bad " * 40]
-    made = predict(PredictConfig(model=finetuned.output, texts=tuple(texts)))
-    expected = [one.probabilities for one in chain.from_iterable(made.rows)]
-    found = [tuple(row.values()) for row in run_example(Path(exported.output), *texts)]
-    assert np.array(found) == pytest.approx(np.array(expected), abs=1e-5)
-
-
-def test_the_example_has_25_lines(exported):
-    assert len((Path(exported.output) / "example.py").read_text().splitlines()) == 25
-
-
-def test_the_card_says_what_it_is_how_good_and_where_from(exported, finetuned):
-    card = (Path(exported.output) / "MODEL_CARD.md").read_text()
-    assert "Labels, in the order of the logits: `neg`, `pos`." in card
-    assert f"{exported.scores['test']['accuracy']:.4f}" in card
-    assert "logits differ by" in card
-    assert f"`{finetuned.output}`, made by `enc finetune`" in card
-    assert "apply softmax" in card
-
-
-# ---- what fails -------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def wrong_graph(monkeypatch):
     """Graphs that compute something else."""
@@ -324,32 +196,6 @@ def test_logits_that_are_no_numbers_fail(options, monkeypatch, finetuned):
     assert read_result(options["output"].with_name("out.failed")) == result
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "config.json"])
-def test_a_file_that_changed_is_named(exported, tmp_path, name):
-    folder = copy_of(exported, tmp_path)
-    with (folder / name).open("ab") as file:
-        file.write(b"\n")
-    with pytest.raises(CheckpointError, match=f"{name}: changed since it was exported"):
-        predict(PredictConfig(model=str(folder), texts=("a",)))
-
-
-def test_files_that_are_missing_are_all_named(exported, tmp_path, reviews):
-    folder = copy_of(exported, tmp_path)
-    (folder / "model.onnx").unlink()
-    with pytest.raises(CheckpointError, match=r"model\.onnx: missing"):
-        bench(BenchConfig(models=(str(folder),)))
-    (folder / "SHA256SUMS").unlink()
-    with pytest.raises(CheckpointError, match=r"SHA256SUMS: missing or not readable"):
-        evaluate(EvaluateConfig(model=str(folder), data=str(reviews), against="none"))
-
-
-def test_the_card_and_the_example_may_be_edited(exported, tmp_path):
-    folder = copy_of(exported, tmp_path)
-    (folder / "MODEL_CARD.md").write_text("mine")
-    (folder / "example.py").unlink()
-    assert next(predict(PredictConfig(model=str(folder), texts=("a",))).rows)
-
-
 def test_what_trains_or_changes_a_model_refuses_an_exported_one(exported, options, reviews, tmp_path):
     message = "an exported model, which runs as it is and cannot be trained, changed or exported again"
     with pytest.raises(CheckpointError, match=message):
@@ -386,103 +232,6 @@ def test_labels_that_the_model_does_not_know_are_refused(options, tmp_path):
     (tmp_path / "data.csv").write_text("text,label\ngood film,neutral\nbad,neg\n")
     with pytest.raises(DataError, match="neutral"):
         export(ExportConfig(**options | {"data": str(tmp_path / "data.csv")}))
-
-
-# ---- int8, fused, a smaller vocabulary --------------------------------------------------------------------
-
-
-@pytest.fixture
-def drops(monkeypatch):
-    """The loss of score of each trial, as a function of how many parts are in float."""
-    import recipes.export_int8 as module
-
-    seen = []
-    write = module.write_graph_folder
-
-    def spy(options, inputs, proto, folder):
-        seen.append({node.op_type for node in proto.graph.node})
-        return write(options, inputs, proto, folder)
-
-    monkeypatch.setattr(module, "write_graph_folder", spy)
-
-    def set_drops(*values):
-        left, proven, prove = list(values), [], module.prove
-
-        def with_drop(*arguments, **more):
-            if not proven:  # one fresh process is enough
-                proven.append(prove(*arguments, **more))
-            return replace(proven[0], drop=left.pop(0))
-
-        monkeypatch.setattr(module, "prove", with_drop)
-        return seen
-
-    return set_drops
-
-
-@pytest.mark.parametrize("graph", ["portable", "fused"])
-def test_int8_keeps_the_score_and_is_smaller(options, graph, finetuned):
-    result = export(ExportConfig(**options, precision="int8", graph=graph, max_drop=5))
-    found = result.export
-    assert found.failures == ()
-    assert (found.precision, found.form, found.tolerance) == ("int8", graph, None)
-    assert set(found.parity) == {"test", "validation"}
-    assert found.kept_in_float == ()
-    assert [trial.kept_in_float for trial in found.trials] == [0]
-    assert result.size.bytes_on_disk < 0.6 * found.size_before.bytes_on_disk
-    assert found.parity["test"].max_difference > 0
-    assert next(predict(PredictConfig(model=result.output, texts=TEXTS)).rows)
-
-
-def test_the_worst_parts_stay_in_float_until_the_score_is_kept(options, drops):
-    """E10."""
-    seen = drops(0.03, 0.02, None, 0.004, 0.01, 0.004)
-    result = export(ExportConfig(**options, precision="int8"))
-    found = result.export
-    assert found.failures == ()
-    tried = [(trial.kept_in_float, trial.drop) for trial in found.trials]
-    assert tried == [(0, 0.03), (1, 0.02), (2, None), (4, 0.004), (3, 0.01)]
-    assert found.kept_in_float == tuple(one.part for one in found.ranking[:4])
-    effects = [one.effect for one in found.ranking]
-    assert effects == sorted(effects, reverse=True)
-    assert len(seen) == 6  # what is in the folder at the end is the graph that was chosen, proven again
-    assert any("rows, without their labels" in note for note in result.notes)
-
-
-def test_int8_that_is_never_good_enough_is_all_in_float_and_says_so(options, drops):
-    drops(*[0.5] * 20)
-    found = export(ExportConfig(**options, precision="int8")).export
-    assert len(found.kept_in_float) == len(found.ranking)
-    assert "The accuracy falls by 50.00 points" in found.failures[0]
-
-
-@pytest.mark.parametrize("graph", ["portable", "fused"])
-def test_what_else_is_in_a_batch_changes_no_answer_in_int8(options, graph):
-    """D8: ranges are fixed beforehand."""
-    result = export(ExportConfig(**options, precision="int8", graph=graph, calibration_rows=20, max_drop=5))
-    assert any("on 20 train rows" in note for note in result.notes)
-    texts = ("good film", "a bad dull plot and a very long story of it", "great")
-    together = next(predict(PredictConfig(model=result.output, texts=texts)).rows)
-    for one in together:
-        ((alone,),) = predict(PredictConfig(model=result.output, texts=(one.text,))).rows
-        assert alone.probabilities == pytest.approx(one.probabilities, abs=1e-6)
-
-
-def test_ranges_of_activations_can_be_found_at_run_time(options):
-    result = export(ExportConfig(**options, precision="int8", calibration_rows=0, max_drop=5))
-    graph = onnx.load(Path(result.output) / "model.onnx").graph
-    assert "DynamicQuantizeLinear" in {node.op_type for node in graph.node}
-
-
-@pytest.mark.parametrize(("exact", "any_cpu", "warned"), [(True, False, True), (True, True, False)])
-def test_int8_for_this_kind_of_cpu_warns_on_another(options, monkeypatch, exact, any_cpu, warned):
-    """E9."""
-    monkeypatch.setattr("compress.quantization.cpu_flags", lambda: ("avx512_vnni",) if exact else ())
-    result = export(ExportConfig(**options, precision="int8", any_cpu=any_cpu, max_drop=100))
-    assert any("adds up 8-bit products in 32 bits" in note for note in result.notes) == warned
-    observer = Recorder(Silent())
-    monkeypatch.setattr("compress.quantization.cpu_flags", lambda: ())
-    predict(PredictConfig(model=result.output, texts=("a",)), observer=observer)
-    assert any("sums may overflow" in note for note in observer.notes) == warned
 
 
 def test_fused_operators_are_counted_layer_by_layer(tiny_model, reviews, tmp_path):
