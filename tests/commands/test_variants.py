@@ -15,6 +15,7 @@ from encoder.conversion import config_with_residual, with_residual
 from encoder.model import Classifier, initialise_
 from encoder.model_folder import read_config, read_tokenizer
 from encoder.task import Task
+from tests.planted_times import plant
 
 QUICK = ["--precision", "fp32", "--batch-size", "16", "--num-epochs", "1", "--no-latency"]
 TEXTS = ["good lovely great film", "bad awful dull plot and very slow long story"]
@@ -159,17 +160,24 @@ def words_of(model: str, data: str) -> dict[str, list[str]]:
         "distill": ["distill", *on, *train, "--layers", "2", "--no-control"],
         "distill thinner": ["distill", *on, *train, "--hidden-size", "16", "--heads", "2", "--no-control"],
         "freeze-sweep": ["freeze-sweep", "--model", *on, *train, "--points", "0,2,4", "--seeds", "1"],
+        "freeze-sweep --residual": ["freeze-sweep", "--model", *on, *train, "--points", "0,2,4",
+                                    "--residual", "attention"],
+        "compress": ["compress", *on, "--target-speedup", "3.5", "--max-drop", "99", "--max-candidates", "0"],
+        "depth": ["depth", *on, "--rows", "8", "--max-length", "12"],
+        "pretrain": ["pretrain", "--model", model, "--corpus", data, "--max-length", "12", *train[:-1]],
     }  # fmt: skip
 
 
 # Where these models are others: residuals are read, stored or cut, last layers computed whole.
 OTHERS = {
     "mean": ("attention", "export", "prune-neurons", "distill", "distill thinner", "freeze-sweep"),
-    "attention": ("predict", "embed", "export", "prune-heads", "drop-layers", "distill", "freeze-sweep"),
-    "blocks": ("attention", "export int8", "prune-neurons", "distill thinner"),
+    "attention": ("predict", "embed", "export", "prune-heads", "drop-layers", "distill", "depth", "pretrain"),
+    "blocks": ("attention", "compress", "prune-neurons", "distill thinner"),
 }
+# Not of a plain ModernBERT; the other two do no more than a compression and a sweep with residuals do.
+ELSEWHERE = ("attention --residual", "export int8", "freeze-sweep")
 CASES = [
-    *(("modernbert", command) for command in words_of("", "") if command != "attention --residual"),
+    *(("modernbert", command) for command in words_of("", "") if command not in ELSEWHERE),
     *((kind, command) for kind, commands in OTHERS.items() for command in commands),
     *((kind, "attention --residual") for kind in ("attention", "blocks")),
 ]
@@ -179,6 +187,7 @@ CASES = [
 def test_every_command_takes_it(folders, reviews, kind, command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("recipes.pruning.prove_reloaded", lambda *_: 0.0)
+    plant(monkeypatch)  # a compression measures for half a minute
     words = words_of(str(folders(kind)), str(reviews))[command]
     output = {"attention": "page.html", "attention --residual": "page.html", "embed": "vectors.npy"}
     if command not in ("predict", "evaluate", "bench", "profile", "probe"):
@@ -189,8 +198,14 @@ def test_every_command_takes_it(folders, reviews, kind, command, tmp_path, monke
         assert (
             "portable, not fused as asked for: ONNX Runtime's own operators do not know rotary" in shown.err
         )
-    if command.startswith(("prune", "drop", "distill")):
+    if command.startswith(("prune", "drop", "distill", "freeze-sweep")):
         assert np.isfinite(logits_of(tmp_path / "out")).all()
+    if command == "freeze-sweep --residual":
+        assert read_config(tmp_path / "out").residual == "attention"
+    if command == "compress":
+        found = json.loads((tmp_path / "out" / "run.json").read_text())["compress"]
+        assert found["met"], found["verdict"]
+        assert (kind == "blocks") == ({one["layers"] for one in found["candidates"]} == {4})
 
 
 @pytest.mark.parametrize(

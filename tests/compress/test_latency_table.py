@@ -9,6 +9,7 @@ from compress.latency_probing import find_table, measure_table, measure_undistur
 from compress.latency_table import LatencyTable, LayerTimes, solve_times
 from compress.units import unit_counts
 from compress.workload import from_grid
+from tests.compress.conftest import BLOCKS
 
 # A head takes 0.5 ms, a group of 16 neurons 0.25 ms; of the last layer all heads 0.4 ms, all neurons 0.2 ms.
 TIMES = LayerTimes(
@@ -163,7 +164,16 @@ def test_a_disturbed_table_is_not_kept(config_with, monkeypatch, tmp_path):
 def test_layers_without_heads_or_neurons_can_be_measured(config_with, quick):
     config = config_with()
     bare = with_units(config, (0, 0), (0, 0))
-    assert measure_table(bare, tokens=3, threads=1).predict(bare, "int8") > 0
+    table = measure_table(bare, tokens=3, threads=1)
+    assert table.form == "fused"
+    assert table.predict(bare, "int8") > 0
+
+
+def test_what_has_no_fused_graph_is_measured_as_it_will_be_exported(config_with, quick):
+    config = config_with(**BLOCKS)
+    table = measure_table(config, tokens=3, threads=1)
+    assert table.form == "portable"
+    assert table.predict(config, "fp32") > 0
 
 
 def test_what_another_process_did_to_the_runs_is_taken_out():

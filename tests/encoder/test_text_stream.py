@@ -1,13 +1,16 @@
 """Claims about texts that are read a piece at a time."""
 
 import json
+import re
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 
-from encoder.errors import DataError
+from encoder import text_stream
+from encoder.errors import DataError, EncError
 from encoder.text_stream import stream_texts
+from encoder.texts import read_text_table
 
 TEXTS = ["one", "", 'three "quoted"', "vier ✨", "five"]
 
@@ -35,6 +38,59 @@ def test_pieces_from_any_text_on_are_the_texts(path, size, first) -> None:
     pieces = list(found.pieces(size, first))
     assert [text for piece in pieces for text in piece] == TEXTS[first:]
     assert all(0 < len(piece) <= size for piece in pieces)
+
+
+@pytest.mark.parametrize("name", ["texts.csv", "texts.tsv"])
+def test_sound_tables_are_read_in_pieces(tmp_path, monkeypatch, name) -> None:
+    monkeypatch.setattr(text_stream, "read_text_table", lambda *_, **__: pytest.fail("read whole"))
+    mark = "\t" if name.endswith("tsv") else ","
+    rows = (
+        ["id", "text "],
+        ["1", "a\u00e4"],
+        ["2", ""],
+        ["3", '"two\r\nlines, ""quoted"""'],
+        ["", ""],
+        ["5", "b"],
+    )
+    if mark == "\t":
+        rows = [row for row in rows if '"' not in row[1]]
+    lines = [mark.join(row) for row in rows]
+    lines.insert(2, "")
+    (tmp_path / name).write_bytes("\r\n".join(["\ufeff" + lines[0], *lines[1:], ""]).encode())
+    found = stream_texts(tmp_path / name, text_column=None, encoding=None)
+    texts = ["aä", "", 'two\r\nlines, "quoted"', "", "b"] if mark == "," else ["aä", "", "", "b"]
+    assert found.num_rows == len(texts)
+    assert list(found.pieces(2, 1)) == [texts[at : at + 2] for at in range(1, len(texts), 2)]
+    assert found.notes == (f"{tmp_path / name}: 1 blank lines skipped",)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "encoding"),
+    [
+        ("a.csv", "text,b\nx\ry,1\n", None),
+        ("a.csv", "text,b\n" + "long " * 40_000 + ",1\n", None),
+        ("a.tsv", 'text\tb\n"x\t1\ny"\t2\n', None),
+        ("a.csv", "text,b\nä,1\n", "latin-1"),
+        ("a.csv", "text,b\nx\n", None),
+        ("a.csv", 'text,b\n"x,1\n', None),
+        ("a.csv", "text,text\nx,1\n", None),
+        ("a.csv", "text;b\nx;1\n", None),
+        ("a.csv", "text,b\n", None),
+        ("a.csv", "text,b\nä,1\n", "utf-9"),
+        ("a.csv", "text,b\nx\0,1\n", None),
+    ],
+)
+def test_odd_and_faulty_tables_are_what_they_are_read_whole(tmp_path, name, content, encoding) -> None:
+    (tmp_path / name).write_bytes(content.encode("latin-1" if encoding == "latin-1" else "utf-8"))
+    options = {"text_column": None, "encoding": encoding}
+    try:
+        _, texts, _ = read_text_table(tmp_path / name, pair=False, **options)
+    except EncError as error:
+        with pytest.raises(type(error), match=re.escape(str(error))):
+            stream_texts(tmp_path / name, **options)
+    else:
+        found = stream_texts(tmp_path / name, **options)
+        assert [text for piece in found.pieces(1, 0) for text in piece] == texts
 
 
 def test_lines_are_read_no_further_than_asked_for(tmp_path) -> None:

@@ -161,6 +161,19 @@ def test_what_cannot_work_is_told_before_torch_is_loaded(write, tiny_model, revi
     assert message.format(model=tiny_model) in str(caught.value)
 
 
+def test_a_step_before_can_be_the_student(write, tiny_model, reviews):
+    text = f'[chain]\nmodel = "{tiny_model}"\ndata = "{reviews}"\n'
+    text += step("finetune") + step("drop-layers", layers=1)
+    text += step("distill", model="@finetune", student="@drop-layers")
+    chain, _ = open_chain(RunConfig(recipe=write(text)))
+    assert chain.steps[2].options.student == "02-drop-layers"
+    with pytest.raises(ConfigError) as caught:
+        open_chain(RunConfig(recipe=write(text + step("drop-layers", layers=2))))
+    assert str(caught.value).endswith(
+        "step 4 (drop-layers-2, enc drop-layers): layers 2: 03-distill has 1 layers"
+    )
+
+
 def test_a_missing_model_and_missing_data_are_told_once(write):
     with pytest.raises(ConfigError) as caught:
         open_chain(RunConfig(recipe=write(step("finetune") + step("distill", layers=2))))

@@ -3,6 +3,7 @@
 import pytest
 
 from encoder.data import DataOptions
+from encoder.sources import read_source
 from recipes.evaluate import evaluate
 from recipes.evaluate_config import EvaluateConfig
 from recipes.evaluation_data import read_evaluation_data
@@ -34,13 +35,16 @@ def test_table_that_a_model_was_trained_on_is_cut_as_it_was_then(trained) -> Non
     assert (data.fingerprint, list(data.splits)) == (result.data.fingerprint, ["train", "validation"])
 
 
-def test_other_table_is_all_test_rows(trained, tmp_path) -> None:
+def test_other_table_is_all_test_rows_and_read_once(trained, tmp_path, monkeypatch) -> None:
+    reading = []
+    monkeypatch.setattr("encoder.data.read_source", lambda *a, **b: reading.append(a) or read_source(*a, **b))
     result, table = trained
     lines = table.read_text().splitlines(keepends=True)
     (tmp_path / "other.csv").write_text("".join(lines[:-1]))
     found = find_fine_tuned(result.output, None)
     data = read_evaluation_data(found, str(tmp_path / "other.csv"), DataOptions())
     assert {name: len(split) for name, split in data.splits.items()} == {"test": 79}
+    assert len(reading) == 1
 
 
 def test_no_row_of_a_training_is_evaluated_or_proven_on(trained, tmp_path) -> None:

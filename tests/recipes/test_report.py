@@ -6,6 +6,7 @@ import pytest
 
 from compress.uncertainty import McNemar, ScoreDifference, ScoreInterval
 from encoder.errors import ConfigError
+from recipes.class_scores import ClassScores, PerClass
 from recipes.encoders import EncoderResult
 from recipes.ledger import LedgerRun, make_tree
 from recipes.observer import Recorder, Silent
@@ -183,6 +184,25 @@ def test_step_scored_on_other_rows_is_not_compared(reported):
     here = {step.name: step.score.here for step in found.steps if step.score}
     assert here == {"a": True, "b": True, "c": False}
     assert not next(step for step in found.steps if step.name == "c").front
+
+
+def test_classes_are_those_of_the_rows_that_are_compared(reported):
+    """A model that was scored on two files of test rows; the other models only on the second."""
+
+    def classes(right):
+        one = ClassScores(label="neg", rows=250, predicted=250, right=right, precision=1, recall=1, f1=1)
+        return {"per_class": {"test": PerClass(classes=(one,))}}
+
+    other = make_result("a", "a").data.model_copy(update={"fingerprint": "another", "source": "x.csv"})
+    found = reported(
+        a=make_result("a", "a", data=other, **classes(1)),
+        b=pruned(**classes(2)),
+        c=pruned("c", **classes(3)),
+        e=make_result("a", "a", parent="a", command="evaluate", **classes(4)),
+    )
+    assert found.rows.data == "news.csv"
+    shown = {part.name: (part.here, part.per_class.classes[0].right) for part in found.classes}
+    assert shown == {"a": (True, 4), "b": (True, 2), "c": (True, 3)}
 
 
 def test_parent_from_elsewhere_is_a_step_with_what_its_child_measured_of_it(reported):
