@@ -15,6 +15,7 @@ import sys
 import time
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def main() -> None:
         first = vectors[:64].astype(float).tolist()
         print(json.dumps({"wall": wall, "processor": processor, "vectors": first}))
         return
-    found: dict[str, list[dict]] = {side: [] for side in (PLAIN, *RUNTIMES)}
+    found: dict[str, list[dict[str, Any]]] = {side: [] for side in (PLAIN, *RUNTIMES)}
     for _ in range(options.rounds):
         for side in found:
             done = subprocess.run(

@@ -21,8 +21,8 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -284,7 +284,10 @@ def _kept_bytes(model: MaskedLanguageModel, texts: Texts, options: argparse.Name
 
     model.train()
     bf16 = options.precision == "bf16"
-    with rounded_weights_(model) if bf16 else nullcontext({}) as rounded:
+    rounding: AbstractContextManager[Mapping[Tensor, Tensor]] = (
+        rounded_weights_(model) if bf16 else nullcontext({})
+    )
+    with rounding as rounded:
         own |= {weight.untyped_storage().data_ptr() for weight in rounded.values()}
         with (
             torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),

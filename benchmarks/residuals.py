@@ -16,7 +16,7 @@ from encoder.batches import Batch
 from encoder.config import EncoderConfig, LayerShape
 from encoder.model import Classifier, initialise_
 from encoder.packing import Packing
-from encoder.prediction import autocast
+from encoder.prediction import Precision, autocast
 from encoder.task import Task
 
 KINDS: dict[str, tuple[str, int | None]] = {
@@ -39,18 +39,18 @@ def make_model(layers: int, residual: str, block_size: int | None) -> Classifier
         type_vocab_size=0,
         layers=(shape,) * layers,
         norm="pre",
-        residual=residual,  # type: ignore[arg-type]
+        residual=residual,
         residual_block_size=block_size,
         hidden_dropout=0.0,
         attention_dropout=0.0,
-        classifier={"pooling": "mean"},  # type: ignore[arg-type]
+        classifier={"pooling": "mean"},
     )
     model = Classifier(config, Task(kind="single_label", labels=("a", "b")))
     initialise_(model, config, 0)
     return model.train()
 
 
-def kept_bytes(model: Classifier, batch: Batch, precision: str) -> int:
+def kept_bytes(model: Classifier, batch: Batch, precision: Precision) -> int:
     """Bytes of the tensors that autograd keeps of a forward pass, without the parameters."""
     known = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     sizes: dict[int, int] = {}
@@ -63,17 +63,17 @@ def kept_bytes(model: Classifier, batch: Batch, precision: str) -> int:
 
     with (
         torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
-        autocast("cpu", precision),  # type: ignore[arg-type]
+        autocast("cpu", precision),
     ):
         loss = model(batch).square().sum()
     loss.backward()
     return sum(sizes.values())
 
 
-def seconds(model: Classifier, batch: Batch, precision: str) -> tuple[float, float]:
+def seconds(model: Classifier, batch: Batch, precision: Precision) -> tuple[float, float]:
     """Processor time of a forward pass, and of a whole step."""
     started = time.process_time()
-    with autocast("cpu", precision):  # type: ignore[arg-type]
+    with autocast("cpu", precision):
         loss = model(batch).square().sum()
     forward = time.process_time() - started
     loss.backward()

@@ -107,7 +107,7 @@ def _present(state: Mapping[str, Tensor], module: str) -> list[str]:
 def _build(model: Classifier, shapes: tuple[LayerShape, ...], state: Mapping[str, Tensor]) -> Classifier:
     """A classifier of ``model``'s kind with these layers and a copy of these parameters."""
     config = model.config.model_copy(update={"layers": shapes})
-    made = Classifier(config, model.task).to(next(model.parameters()).device)
+    made = model.in_shape(config).to(next(model.parameters()).device)
     made.load_state_dict({name: state[name] for name in made.state_dict()})
     return made.train(model.training)
 

@@ -63,7 +63,7 @@ def with_zeros(model: Classifier) -> Classifier:
         _spread_neurons_(
             state, f"encoder.layers.{number}.feed_forward", full.intermediate_size, 2 if config.gated else 1
         )
-    made = Classifier(config, model.task).to(next(model.parameters()).device)
+    made = model.in_shape(config).to(next(model.parameters()).device)
     made.load_state_dict(state)
     return made.train(model.training)
 

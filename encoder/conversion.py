@@ -50,17 +50,7 @@ def with_residual(model: Model, config: EncoderConfig) -> Model:
 
     The queries over depth start at zero. ``new_parameters`` stays what it is: they are not random.
     """
-    from encoder.language_model import MaskedLanguageModel
-    from encoder.model import Classifier
-
-    if isinstance(model, MaskedLanguageModel):
-        return _filled(MaskedLanguageModel(config), model)
-    return _filled(Classifier(config, model.task), model)
-
-
-def _filled(made: Model, model: Model) -> Model:
-    """``made`` with the parameters of ``model``, and zeros in those that it has beside them."""
-    made = made.to(next(model.parameters()).device)
+    made = model.in_shape(config).to(next(model.parameters()).device)
     state = model.state_dict()
     for name, tensor in made.state_dict().items():
         if name not in state:

@@ -50,6 +50,10 @@ class MaskedLanguageModel(nn.Module):
         self.head = LanguageHead(config)
         self.new_parameters: tuple[str, ...] = ()  # names of what did not come from a checkpoint
 
+    def in_shape(self, config: EncoderConfig) -> "MaskedLanguageModel":
+        """A language model of ``config``; its parameters are whatever memory holds."""
+        return MaskedLanguageModel(config)
+
     def forward(self, batch: Batch) -> Tensor:
         """Logits float [M, V]."""
         assert batch.masked is not None, "there is nothing to guess"

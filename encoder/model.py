@@ -169,6 +169,10 @@ class Classifier(nn.Module):
         self.classifier = ClassifierLayers(config, task.num_outputs)
         self.new_parameters: tuple[str, ...] = ()  # names of what did not come from a checkpoint
 
+    def in_shape(self, config: EncoderConfig) -> "Classifier":
+        """A classifier of ``config`` for the same task; its parameters are whatever memory holds."""
+        return Classifier(config, self.task)
+
     def forward(self, batch: Batch) -> Tensor:
         """Logits float [B, C]; regression has C = 1."""
         if self.config.reads_first_token_only:
