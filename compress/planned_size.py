@@ -124,18 +124,23 @@ def _graph_bytes(config: EncoderConfig, task: Task, export: Export, embeddings: 
 
 
 def _raw_bytes(config: EncoderConfig, task: Task, export: Export, embeddings: bool) -> int:
-    """Bytes of the weights in a graph: of 8 bits with a scale for each output, or of a table for each row."""
+    """Bytes of the weights in a graph: of 8 bits with a scale for each output, or of a table for each row;
+    and of its tables of rotary turns, the cosines and sines of K/2 angles for each position."""
+    plain = 2 if export.precision == "fp16" else 4  # of a number that is not in 8 bits
     total = 0
+    if config.position_embedding == "rotary":
+        turns = {(shape.head_size, shape.rope_theta) for shape in config.layers if shape.heads}
+        total += plain * config.max_tokens * sum(head_size for head_size, _ in turns)
     for name, parameter in blank_classifier(config, task).named_parameters():
         if name == "encoder.embeddings.token_type.weight" and config.type_vocab_size == 1:
             continue  # added to the positions
         if export.precision != "int8":
-            total += parameter.numel() * (2 if export.precision == "fp16" else 4)
+            total += plain * parameter.numel()
         elif name in TABLES if name.startswith("encoder.embeddings") else parameter.ndim == 2:
             small = embeddings or name not in TABLES
-            total += parameter.numel() + 4 * len(parameter) if small else 4 * parameter.numel()
+            total += parameter.numel() + 4 * len(parameter) if small else plain * parameter.numel()
         else:
-            total += 4 * parameter.numel()
+            total += plain * parameter.numel()
     return total
 
 

@@ -1,5 +1,7 @@
 """Claims about sizes that are told before a model is there."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,12 @@ from compress.quantization import quantize_static
 from compress.removal import keep_layers, keep_units
 from compress.size import bytes_on_disk
 from encoder.checkpoint import save_classifier
-from encoder.config import LayerShape
+from encoder.config import EncoderConfig, LayerShape
 from encoder.model import Classifier, initialise_
 from encoder.model_folder import read_config, read_tokenizer
 from encoder.rows import TokenizedRows
 from encoder.task import Task
+from tests.compress.conftest import BLOCKS
 
 TASK = Task(kind="single_label", labels=("one", "zwei", "três"))
 
@@ -37,7 +40,8 @@ def config(tiny_model):
 
 
 def shapes(config):
-    """A standard model, a pruned one, one of fewer layers, and a RoBERTa of other sizes."""
+    """A standard model, a pruned one, one of fewer layers, a RoBERTa of other sizes, and one with all that
+    ModernBERT has and mixes over depth."""
     whole = make(config)
     heads = keep_units(whole, "heads", [[0, 2], [], [0, 1, 2, 3]])
     neurons = keep_units(heads, "neurons", [list(range(7)), list(range(64)), []])
@@ -54,10 +58,11 @@ def shapes(config):
         "pruned": neurons,
         "two layers": keep_layers(whole, [0, 2]),
         "roberta": make(other),
+        "blocks": make(EncoderConfig(**config.model_dump() | BLOCKS | {"max_position_embeddings": 700})),
     }
 
 
-@pytest.mark.parametrize("name", ["whole", "pruned", "two layers", "roberta"])
+@pytest.mark.parametrize("name", ["whole", "pruned", "two layers", "roberta", "blocks"])
 def test_a_folder_with_weights_has_exactly_the_size_that_its_shape_tells(name, config, tokenizer, tmp_path):
     model = shapes(config)[name]
     save_classifier(model, tokenizer, tmp_path)
@@ -74,9 +79,14 @@ def rows(model, number=40, seed=0):
     return TokenizedRows(ids, np.zeros(len(ids), dtype=np.int8), offsets, None)
 
 
-@pytest.mark.parametrize("form", ["portable", "fused"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
-@pytest.mark.parametrize("name", ["whole", "pruned", "roberta"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *itertools.product(("whole", "pruned", "roberta"), ("portable", "fused")),
+        ("blocks", "portable"),
+    ],
+)
 def test_an_exported_folder_is_as_big_as_its_shape_tells_within_the_promise(
     name, form, precision, config, tokenizer, tmp_path
 ):
