@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO, cast
 
 from compress.uncertainty import ScoreInterval
+from encoder.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,9 +60,7 @@ def interval(found: ScoreInterval | None) -> str:
     return "–" if found is None else f"{number(found.low)}–{number(found.high)}"
 
 
-def count(amount: int, what: str) -> str:
-    """``1 thread``, ``2 threads``."""
-    return f"{amount:,} {what}{'' if amount == 1 else 's'}"
+count = counted
 
 
 def size(amount: float) -> str:

@@ -13,6 +13,7 @@ from compress.units import Unit, unit_counts, why_layers_stay
 from encoder.config import EncoderConfig, LayerShape
 from encoder.errors import CompressionError
 from encoder.model import Classifier
+from encoder.wording import counted
 
 # The units, or layers, that stay, of each layer.
 Kept = Sequence[Sequence[int]]
@@ -114,7 +115,9 @@ def _build(model: Classifier, shapes: tuple[LayerShape, ...], state: Mapping[str
 
 def _check_layers(config: EncoderConfig, kept: Kept) -> None:
     if len(kept) != config.num_hidden_layers:
-        raise CompressionError(f"{len(kept)} layers named; the model has {config.num_hidden_layers}")
+        raise CompressionError(
+            f"{counted(len(kept), 'layer')} named; the model has {config.num_hidden_layers}"
+        )
 
 
 def _listed(numbers: Collection[int]) -> str:

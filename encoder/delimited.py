@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from encoder.wording import counted
+
 _LONE_CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
 OTHER_DELIMITERS = ("\t", ";", ",", "|")
 
@@ -59,7 +61,7 @@ def parse_delimited(text: str, *, name: str, delimiter: str, problems: list[str]
         problems.extend(faults)
         return None
     if records.blank:
-        notes.append(f"{name}: {records.blank} blank lines skipped")
+        notes.append(f"{name}: {counted(records.blank, 'blank line')} skipped")
     cells = zip(*records.rows[1:], strict=True)
     columns = {column: list(values) for column, values in zip(header, cells, strict=True) if column}
     if stand_in:

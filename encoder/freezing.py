@@ -9,6 +9,7 @@ from torch import nn
 from encoder.config import Strict
 from encoder.errors import ConfigError, did_you_mean
 from encoder.model import Classifier
+from encoder.wording import counted
 
 
 class Freezing(Strict):
@@ -62,9 +63,9 @@ def freeze_(model: Classifier, freezing: Freezing) -> Frozen:
 def _bottom_layers(freezing: Freezing, num_layers: int) -> int:
     problems = []
     if freezing.layers > num_layers:
-        problems.append(f"--freeze-layers {freezing.layers}: the model has {num_layers} layers")
+        problems.append(f"--freeze-layers {freezing.layers}: the model has {counted(num_layers, 'layer')}")
     if freezing.train_last is not None and freezing.train_last > num_layers:
-        problems.append(f"--train-last {freezing.train_last}: the model has {num_layers} layers")
+        problems.append(f"--train-last {freezing.train_last}: the model has {counted(num_layers, 'layer')}")
     if freezing.train_last is not None and freezing.layers:
         problems.append("--freeze-layers and --train-last say the same thing from two ends; give one")
     if freezing.train_last is not None and freezing.classifier_only:

@@ -14,6 +14,7 @@ from typing import Any
 
 from encoder.delimited import parse_delimited
 from encoder.errors import ConfigError, did_you_mean
+from encoder.wording import counted
 
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 # Examples for an error; every text encoding that Python knows can be given.
@@ -189,7 +190,7 @@ def _parse_json_lines(text: str, name: str, problems: list[str]) -> Table | None
     rows = [row for _, row in numbered]
     columns = {key: [row.get(key) for row in rows] for key in _keys(rows)}
     blank = text.count("\n") + (not text.endswith("\n")) - len(rows)
-    notes = (f"{name}: {blank} blank lines skipped",) if blank else ()
+    notes = (f"{name}: {counted(blank, 'blank line')} skipped",) if blank else ()
     return Table(name, columns, [number for number, _ in numbered], notes=notes)
 
 

@@ -13,6 +13,7 @@ from encoder.delimited import header_faults, sound_rows
 from encoder.errors import DataError
 from encoder.reading import Table, decode, read_json_lines
 from encoder.texts import read_text_table
+from encoder.wording import counted
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ def _stream_delimited(path: Path, text_column: str | None, encoding: str | None)
         cells = ((line, row[place]) for line, row in below)
         yield from (_as_texts(path, column, piece, []) for piece in _in_pieces(cells, size))
 
-    return TextStream(count, pieces, (f"{path}: {blank} blank lines skipped",) if blank else ())
+    return TextStream(count, pieces, (f"{path}: {counted(blank, 'blank line')} skipped",) if blank else ())
 
 
 def _as_texts(path: Path, column: str, piece: list[tuple[int, Any]], problems: list[str]) -> list[str]:

@@ -155,21 +155,20 @@ class Attempts:
         is said.
         """
         turns = next(
-            one.speedup.ratio
-            for one in made.latency.speedups
-            if one.device == "cpu" and one.shape.batch_size == 1
+            one.speedup for one in made.latency.speedups if one.device == "cpu" and one.shape.batch_size == 1
         )
         before, after = single(made.latency.before), single(made.latency.after)
         if before.is_reliable and after.is_reliable:
-            return {"latency_ms": after.p50_ms, "speedup": turns}
+            bounds = {"speedup_low": turns.low, "speedup_high": turns.high}
+            return {"latency_ms": after.p50_ms, "speedup": turns.ratio} | bounds
         assert made.written.export is not None
         ms = measure_shortest(
             made.folder, self.maker.inputs, runtime=made.written.export.runtime, threads=self.config.threads
         )
         ratio = self.goal.baseline_ms / ms
         self.observer.note(
-            f"Other work disturbed the measurement in turns, which says {turns:.2f} times as fast; judged by "
-            f"the shortest of many runs, {ratio:.2f} times."
+            f"Other work disturbed the measurement in turns, which says {turns.ratio:.2f} times as fast; judged "
+            f"by the shortest of many runs, {ratio:.2f} times."
         )
         return {"latency_ms": ms, "speedup": ratio}
 

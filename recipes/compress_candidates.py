@@ -14,6 +14,7 @@ from compress.units import Unit, unit_counts, why_layers_stay
 from encoder.config import EncoderConfig
 from encoder.metrics import LOWER_IS_BETTER, main_metric
 from encoder.rows import TokenizedRows
+from encoder.wording import counted
 from recipes.compress_config import CompressConfig
 from recipes.compress_result import Candidate
 from recipes.observer import Observer
@@ -60,9 +61,10 @@ class Plan:
     @property
     def name(self) -> str:
         """``6 layers, int8``; where units went ``12 layers, 80 heads, 9,216 neurons, int8``."""
-        layers = len(self.layers)
-        counts = "" if self.whole else f", {self.count('heads'):,} heads, {self.count('neurons'):,} neurons"
-        return f"{layers} layer{'' if layers == 1 else 's'}{counts}, {self.precision}"
+        words = [counted(len(self.layers), "layer")]
+        if not self.whole:
+            words += [counted(self.count("heads"), "head"), counted(self.count("neurons"), "neuron")]
+        return ", ".join([*words, self.precision])
 
     @property
     def model_key(self) -> str:

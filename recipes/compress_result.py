@@ -27,9 +27,10 @@ class Candidate(Part):
     ``kept_layers`` are those of the original. ``score`` and ``drop`` (a fraction, against the original on the
     same rows) are of ``rows`` validation rows, in torch or, where ``proven``, of the exported folder.
     ``predicted_ms`` is by the table; ``latency_ms`` and ``speedup`` were measured, ``None`` where it was not
-    exported. ``size_bytes`` is that of the exported folder, otherwise of its weights as they would be.
-    ``trained``: taught by the original. ``pareto``: no other one loses as little and takes as little time.
-    ``failures``: why its export must not be used.
+    exported; ``speedup_low`` and ``speedup_high`` bound that ratio, where it was measured in turns.
+    ``size_bytes`` is that of the exported folder, otherwise of its weights as they would be. ``trained``:
+    taught by the original. ``pareto``: no other one loses as little and takes as little time. ``failures``:
+    why its export must not be used.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Candidate(Part):
     predicted_ms: float
     latency_ms: float | None = None
     speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
     size_bytes: int
     proven: bool = False
     failures: tuple[str, ...] = ()

@@ -117,7 +117,10 @@ def asked_speed(goal: Goal) -> str:
 def _takes(one: Candidate, goal: Goal) -> str:
     ms, ratio = latency_of(one), one.speedup or goal.baseline_ms / latency_of(one)
     how = "takes" if one.latency_ms is not None else "would take, by the table,"
-    return f"{how} {ms:.2f} ms, {ratio:.1f} times as fast as the original in torch"
+    low, high = one.speedup_low, one.speedup_high
+    bounds = "" if low is None or high is None else f" ({low:.1f}–{high:.1f})"
+    noise = ", which may be noise" if low is not None and low <= 1 else ""
+    return f"{how} {ms:.2f} ms, {ratio:.1f} times{bounds} as fast as the original in torch{noise}"
 
 
 def _loses(one: Candidate) -> str:

@@ -14,6 +14,7 @@ from encoder.labels import list_labels
 from encoder.model_folder import read_config, read_task, read_tokenizer, resolve_model
 from encoder.rows import TokenizedRows
 from encoder.task import Task
+from encoder.wording import counted
 from recipes.distill_config import DistillConfig
 from recipes.result import hash_model
 from recipes.training_inputs import StartingModel
@@ -74,11 +75,12 @@ def check_layers(options: DistillConfig, teacher: EncoderConfig) -> None:
         problems.append(f"{options.model}: a student cannot be made of some of its layers: {why}")
     if missing := [str(layer) for layer in named or () if layer >= count]:
         problems.append(
-            f"--init-layers {','.join(missing)}: {options.model} has {count} layers, counted from 0"
+            f"--init-layers {','.join(missing)}: {options.model} has {counted(count, 'layer')}, "
+            "counted from 0"
         )
     keep = options.layers if named is None else len(named)
     if keep is not None and keep > count:
-        problems.append(f"--layers {keep}: {options.model} has {count} layers")
+        problems.append(f"--layers {keep}: {options.model} has {counted(count, 'layer')}")
     elif keep is not None and options.progressive > max(1, count - keep):
         problems.append(
             f"--progressive {options.progressive}: {count - keep} of {count} layers go, one a step at least"
@@ -131,7 +133,9 @@ def _plan_other(options: DistillConfig, student: str, start: StartingModel, task
         )
     count = start.config.num_hidden_layers
     if config.num_hidden_layers > count:
-        problems.append(f"{where}: {config.num_hidden_layers} layers; the teacher {teacher} has {count}")
+        problems.append(
+            f"{where}: {counted(config.num_hidden_layers, 'layer')}; the teacher {teacher} has {count}"
+        )
     if start.max_length > config.max_tokens:
         problems.append(
             f"{where}: holds {config.max_tokens} tokens at most, texts are cut at {start.max_length}; "

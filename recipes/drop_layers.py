@@ -3,6 +3,7 @@
 from compress.units import why_layers_stay
 from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
+from encoder.wording import counted
 from recipes.drop_layers_config import DropLayersConfig
 from recipes.observer import Observer
 from recipes.pruning import prune_model
@@ -39,9 +40,11 @@ def want_layers(config: DropLayersConfig, shape: EncoderConfig) -> Wanted:
     named = config.keep or config.drop or ()
     if missing := [str(layer) for layer in named if layer >= count]:
         option = "--keep" if config.keep else "--drop"
-        raise ConfigError(f"{option} {','.join(missing)}: {config.model} has {count} layers, counted from 0")
+        raise ConfigError(
+            f"{option} {','.join(missing)}: {config.model} has {counted(count, 'layer')}, counted from 0"
+        )
     if config.layers is not None and config.layers > count:
-        raise ConfigError(f"--layers {config.layers}: {config.model} has {count} layers")
+        raise ConfigError(f"--layers {config.layers}: {config.model} has {counted(count, 'layer')}")
     if not named:
         return Wanted("layers", (1,) * count, 1, config.layers)
     layers = [layer for layer in range(count) if (layer in named) == (config.keep is not None)]

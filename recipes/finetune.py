@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from encoder.config import EncoderConfig
 from encoder.errors import ConfigError
 from encoder.files import write_atomic
+from encoder.wording import counted
 from recipes.finetune_config import FinetuneConfig
 from recipes.first_look import look_first
 from recipes.frozen_storage import go_to, open_prefixes, plan_storage
@@ -84,7 +85,7 @@ def check_shape(config: FinetuneConfig, shape: EncoderConfig) -> EncoderConfig:
         ConfigError: layers to freeze that are not there, or a residual that it cannot be converted to.
     """
     problems = [
-        f"{option} {count}: {config.model} has {shape.num_hidden_layers} layers"
+        f"{option} {count}: {config.model} has {counted(shape.num_hidden_layers, 'layer')}"
         for option, count in (("--freeze-layers", config.freeze_layers), ("--train-last", config.train_last))
         if count is not None and count > shape.num_hidden_layers
     ]

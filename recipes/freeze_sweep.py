@@ -17,6 +17,7 @@ from encoder.config import EncoderConfig
 from encoder.errors import ConfigError, Problems
 from encoder.files import write_atomic
 from encoder.metrics import LOWER_IS_BETTER, main_metric
+from encoder.wording import counted
 from recipes.first_look import look_first
 from recipes.freeze_sweep_config import FreezeSweepConfig
 from recipes.freeze_verdict import Point, Verdict, judge_sweep
@@ -118,7 +119,7 @@ def choose_points(config: FreezeSweepConfig, num_layers: int) -> list[int]:
         return sorted({round(step * num_layers / steps) for step in range(COARSE_POINTS)})
     wanted = sorted(set(range(num_layers + 1) if config.points is None else config.points))
     if beyond := [str(k) for k in wanted if k > num_layers]:
-        raise ConfigError(f"--points {','.join(beyond)}: {config.model} has {num_layers} layers")
+        raise ConfigError(f"--points {','.join(beyond)}: {config.model} has {counted(num_layers, 'layer')}")
     return wanted
 
 

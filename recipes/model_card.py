@@ -5,6 +5,7 @@ from typing import Any
 
 from compress.latency import Latency
 from encoder.task import in_words
+from encoder.wording import counted
 from recipes.export_result import ExportResult
 from recipes.result import Result
 
@@ -38,7 +39,7 @@ def _title(result: Result, export: ExportResult) -> str:
     failed = "".join(f"\n\n**Failed, not to be used:** {sentence}." for sentence in export.failures)
     return (
         f"# {name}\n\nA classifier ({in_words(model.task)}) that {what}. {model.family}, "
-        f"{model.num_hidden_layers} layers, hidden size {model.hidden_size}; texts are cut after "
+        f"{counted(model.num_hidden_layers, 'layer')}, hidden size {model.hidden_size}; texts are cut after "
         f"{model.max_length} tokens.{labels}{failed}"
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
+from encoder.wording import counted
 from recipes.compress_result import CompressResult
 from recipes.part import Part
 from recipes.report_models import Found
@@ -158,7 +159,7 @@ def say_bytes(amount: float) -> str:
 
 def _describe_model(found: Sequence[Found], end: Step) -> str:
     """``12 layers, 86 of 144 heads, int8``: what it is after all that was done in its line."""
-    words = [] if end.num_hidden_layers is None else [f"{end.num_hidden_layers} layers"]
+    words = [] if end.num_hidden_layers is None else [counted(end.num_hidden_layers, "layer")]
     removed: dict[str, str] = {}
     place: int | None = end.number - 1
     while place is not None:
@@ -184,9 +185,9 @@ def _say_chosen(compress: CompressResult) -> list[str]:
     for one in (candidate for candidate in compress.candidates if candidate.chosen):
         alike = [other for other in compress.candidates if other.layers == one.layers]
         if one.heads < max(other.heads for other in alike):
-            words.append(f"{one.heads:,} heads")
+            words.append(counted(one.heads, "head"))
         if one.neurons < max(other.neurons for other in alike):
-            words.append(f"{one.neurons:,} neurons")
+            words.append(counted(one.neurons, "neuron"))
     return words
 
 
@@ -213,11 +214,7 @@ def _say_size(first: Step, end: Step) -> str | None:
     if first.number == end.number or first.bytes_on_disk is None:
         return after
     before = say_bytes(first.bytes_on_disk)
-    if before == after:
-        return f"{after} as before"
-    if before.rpartition(" ")[2] == after.rpartition(" ")[2]:
-        return f"{after} instead of {before}"
-    return f"{after} instead of {before}"
+    return f"{after} as before" if before == after else f"{after} instead of {before}"
 
 
 def _half_width(step: Step) -> float:

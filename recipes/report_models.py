@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from compress.size import Size
 from compress.uncertainty import ScoreInterval
+from encoder.wording import counted
 from recipes.class_scores import PerClass
 from recipes.ledger import LedgerRun, Node
 from recipes.measurements import BenchResult
@@ -147,7 +148,7 @@ def describe(one: Found) -> str:
         return "from elsewhere" if made is None else made.run.command
     if run.command == "compress":
         precision = "" if run.export is None else f", {run.export.precision}"
-        return f"compressed to {run.model.num_hidden_layers} layers{precision}"
+        return f"compressed to {counted(run.model.num_hidden_layers, 'layer')}{precision}"
     if run.sweep is not None:
         frozen = run.sweep.verdict.chosen
         gone = ", not kept" if run.config.get("keep") == "none" else ""
@@ -155,7 +156,7 @@ def describe(one: Found) -> str:
     if run.pruning is not None:
         return f"{run.pruning.units_after:,} of {run.pruning.units_before:,} {run.pruning.unit} left"
     if run.distillation is not None:
-        return f"distilled to {run.model.num_hidden_layers} layers"
+        return f"distilled to {counted(run.model.num_hidden_layers, 'layer')}"
     if run.export is not None:
         return f"{run.export.format}, {run.export.precision}"
     return {"finetune": "fine-tuned"}.get(run.command, run.command)

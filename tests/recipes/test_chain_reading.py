@@ -148,7 +148,7 @@ def test_all_mistakes_of_a_recipe_are_told_at_once_with_their_step(write, tiny_m
         (step("finetune") + step("prune-heads", heads=99), "heads 99: 01-finetune has 12 heads"),
         (step("freeze-sweep", points=[0, 9]), "points 9: {model} has 3 layers"),
         (step("finetune", freeze_layers=4), "freeze_layers 4: {model} has 3 layers"),
-        (step("finetune") + step("drop-layers", layers=1) + step("distill", layers=2), "has 1 layers"),
+        (step("finetune") + step("drop-layers", layers=1) + step("distill", layers=2), "has 1 layer"),
         (step("finetune") + step("distill", layers=1, unlabeled="no.txt"), "unlabeled no.txt: no such file"),
         (step("finetune", data="no.csv"), "no.csv: no such file or folder"),
         (step("finetune", name="Start"), "name is 'Start'; expected small letters"),
@@ -170,7 +170,7 @@ def test_a_step_before_can_be_the_student(write, tiny_model, reviews):
     with pytest.raises(ConfigError) as caught:
         open_chain(RunConfig(recipe=write(text + step("drop-layers", layers=2))))
     assert str(caught.value).endswith(
-        "step 4 (drop-layers-2, enc drop-layers): layers 2: 03-distill has 1 layers"
+        "step 4 (drop-layers-2, enc drop-layers): layers 2: 03-distill has 1 layer"
     )
 
 

@@ -77,6 +77,16 @@ def test_the_verdict_is_in_words():
         "Chosen: half; it loses nothing (+0.40 points on 500 validation rows) and takes 2.00 ms, 6.0 times "
         "as fast as the original in torch.",
     ]
+    in_turns = {"speedup_low": 5.21, "speedup_high": 6.94}
+    bounded = mark([candidate("half", 0.5, 2.0, **in_turns)], 0)
+    assert (
+        "6.0 times (5.2–6.9) as fast as the original in torch."
+        in list(describe_verdict(bounded, GOAL, None))[1]
+    )
+    noisy = mark([candidate("half", 0.5, 11.0, speedup_low=0.9, speedup_high=1.3)], 0)
+    assert list(describe_verdict(noisy, GOAL, None))[1].endswith(
+        "takes 11.00 ms, 1.1 times (0.9–1.3) as fast as the original in torch, which may be noise."
+    )
     lines = list(describe_verdict(candidates, GOAL, "--max-drop 1 is not met"))
     assert lines[0].startswith("Goal not met: ")
     assert lines[1].startswith("Nearest, and kept: half; ")
