@@ -115,10 +115,12 @@ class Tokenizer:
 
     @property
     def pad_token_id(self) -> int | None:
+        """The id that fills rows up where another library pads; ``None``: there is none."""
         return self.token_id("pad_token")
 
     @property
     def unk_token_id(self) -> int | None:
+        """The id of what has no piece in the vocabulary; ``None``: everything has one."""
         return self.token_id("unk_token")
 
     def token_id(self, name: str) -> int | None:

@@ -145,10 +145,6 @@ class Chain:
         """The step of that folder name; ``None`` for a model from outside."""
         return next((step for step in self.steps if step.folder == folder), None)
 
-    def source_of(self, step: Step) -> "Step | None":
-        """The step whose model ``step`` takes (first); ``None`` where it takes one from outside."""
-        return self.find(step.models[0])
-
 
 def given_options(step: Step) -> Mapping[str, Any]:
     """What was set of a step's options, without what the chain decides."""

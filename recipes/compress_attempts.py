@@ -167,8 +167,8 @@ class Attempts:
         )
         ratio = self.goal.baseline_ms / ms
         self.observer.note(
-            f"Other work disturbed the measurement in turns, which says {turns.ratio:.2f} times as fast; judged "
-            f"by the shortest of many runs, {ratio:.2f} times."
+            f"Other work disturbed the measurement in turns, which says {turns.ratio:.2f} times as fast; "
+            f"judged by the shortest of many runs, {ratio:.2f} times."
         )
         return {"latency_ms": ms, "speedup": ratio}
 

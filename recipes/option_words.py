@@ -105,6 +105,7 @@ def kind_of(field: FieldInfo) -> Any:
 
 
 def extra_of(field: FieldInfo) -> dict[str, Any]:
+    """What a field says of itself beside its type and help text, such as its panel."""
     return dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
 
 
