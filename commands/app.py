@@ -1,13 +1,14 @@
 """The command `enc`: finds the subcommand, and turns what users can mend into a message and an exit code.
 
-Exit codes: 0 done; 1 a gate the user asked for failed; 2 a wrong option, config, file or model;
-130 interrupted; 141 whoever read stdout has left. Anything else is a bug and shows its traceback.
-stdout is the answer, stderr is progress.
+Exit codes stand in ``commands.exit_codes``. A bug shows its traceback. stdout is the answer, stderr is
+progress.
 """
 
+import atexit
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import metadata
 from types import FrameType
@@ -39,11 +40,10 @@ from commands import (
     runs,
 )
 from commands import run as run_command
+from commands.exit_codes import BUG, DONE, INTERRUPTED, NOBODY_READS, WRONG
 from commands.options import option_name
 from encoder.errors import EncError
 from recipes.option_words import suggest
-
-DONE, WRONG, INTERRUPTED, NOBODY_READS = 0, 2, 130, 141
 
 # The base of all that Typer says about a command line; it has no public name.
 UsageError: Any = typer.BadParameter.__bases__[0]
@@ -118,9 +118,18 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except BrokenPipeError:
         code = NOBODY_READS
+    if code == INTERRUPTED:
+        _leave(code)
     if code == NOBODY_READS:  # the interpreter flushes stdout once more on its way out
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End without taking everything apart, which takes torch and its like most of a second."""
+    sys.stderr.flush()
+    atexit._run_exitfuncs()
+    os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -145,6 +154,9 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted.\n")
         return INTERRUPTED
+    except Exception as error:
+        sys.stderr.write(f"{traceback.format_exc()}\n{_describe_bug(error)}\n")
+        return BUG
     finally:
         signal.signal(signal.SIGTERM, before)
     return DONE
@@ -152,6 +164,15 @@ def run(arguments: Sequence[str]) -> int:
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
+
+
+def _describe_bug(error: Exception) -> str:
+    """What is said below the traceback, which nobody but its author can read."""
+    what = type(error).__name__ + (f": {error}".splitlines()[0] if str(error) else "")
+    return (
+        f"enc {metadata.version('enc-encoder')} ended by a mistake of its own, not of yours: {what}\n"
+        f"The traceback stands above; whoever mends it needs that and the command. (Exit code {BUG}.)"
+    )
 
 
 def _explain(error: Any) -> str:

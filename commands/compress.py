@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 
+from commands.exit_codes import GATE_FAILED
 from commands.options import AsJson, ConfigFile, build_config, with_options
 from recipes.compress_config import CompressConfig
 
@@ -23,7 +24,6 @@ def compress(given: dict[str, Any], *, config: ConfigFile = None, as_json: AsJso
 
     from commands.compress_report import show_compression
     from commands.progress import run_resumable
-    from commands.pruning_report import GATE_FAILED
     from commands.tables import open_console
     from recipes.compress import compress as run
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 
+from commands.exit_codes import INTERRUPTED
 from commands.options import AsJson, build_config, with_options
 from recipes.embed_config import EmbedConfig
 
@@ -14,7 +15,6 @@ EPILOG = (
     "enc embed models/e5 --prefix 'passage: ' --input docs.parquet --output index.parquet --resume\n\n"
     "enc embed models/e5 --prefix 'query: ' --compare similar.csv"
 )
-INTERRUPTED = 130
 
 
 @with_options(EmbedConfig)

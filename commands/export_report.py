@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from commands.bench_report import machine_facts
+from commands.exit_codes import GATE_FAILED
 from commands.progress import show_progress
-from commands.pruning_report import GATE_FAILED, both_times, say_speedup
+from commands.pruning_report import both_times, say_speedup
 from commands.result_tables import METRIC_TITLES, against_remarks
 from commands.tables import (
     count,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from commands.tables import duration, facts_table, make_table, print_indented, size
+from commands.tables import by_trial, duration, facts_table, make_table, print_indented, size
 from recipes.plan import Plan, PlannedStep
 
 if TYPE_CHECKING:
@@ -71,10 +71,7 @@ def _remarks(plan: Plan) -> Iterator[str]:
         yield "≤: the gate of a step decides how much goes; it may be less."
     if "at least" in sizes:
         yield "≥: in int8, unless parts have to stay in float to keep the score."
-    yield (
-        f"Times are by a trial of {duration(plan.trial_seconds)} on this machine as it is now, and "
-        "right within a factor of two if it stays so."
-    )
+    yield by_trial(plan.trial_seconds)
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:

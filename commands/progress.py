@@ -2,15 +2,17 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from commands.exit_codes import INTERRUPTED
 from commands.result_tables import scores_line, show_data
-from commands.tables import duration, open_console, print_indented
+from commands.tables import by_trial, duration, open_console, print_indented
 from encoder.files import UNFINISHED_SUFFIX
+from recipes.forecast import Forecast, Work
 from recipes.observer import Observer
 from recipes.resuming import Resumable
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 Options = TypeVar("Options", bound=Resumable)
 Made = TypeVar("Made")
 
-INTERRUPTED = 130
 SECONDS_BETWEEN_LINES = 10.0
 SHARE_BETWEEN_LINES = 0.1
 
@@ -62,13 +63,14 @@ class Pace:
         self._start: tuple[float, int] | None = None
 
     def describe(self, done: int, total: int, unit: str) -> str:
-        """``930 rows/s · 42 s left``; empty without a ``unit`` and until there is something to tell."""
+        """``930 rows/s · 42 s left``; without ``unit`` what is left. Empty until something is known."""
         if self._start is None:
             self._start = time.monotonic(), done
         seconds, made = time.monotonic() - self._start[0], done - self._start[1]
-        if not unit or not made or seconds <= 0:
+        if made <= 0 or seconds <= 0:
             return ""
-        return f"{made / seconds:,.0f} {unit}/s · {duration((total - done) * seconds / made)} left"
+        rate = f"{made / seconds:,.0f} {unit}/s · " if unit else ""
+        return f"{rate}{duration((total - done) * seconds / made)} left"
 
 
 class PlainProgress:
@@ -101,6 +103,11 @@ class PlainProgress:
     def data(self, report: "DataReport") -> None:
         """Tables of what was read."""
         show_data(report, self._console)
+
+    def ahead(self, forecast: Forecast) -> None:
+        """A line for the whole, and an indented one for each part."""
+        self.stage(f"Ahead: {describe_range(forecast)}")
+        print_indented(self._console, "\n".join(describe_forecast(forecast)))
 
     def working(self, done: int, total: int, unit: str = "") -> None:
         """A line at times: after ten seconds and a tenth of the work."""
@@ -158,6 +165,11 @@ class TerminalProgress:
         """Tables of what was read."""
         show_data(report, self._console)
 
+    def ahead(self, forecast: Forecast) -> None:
+        """A line for the whole, and an indented one for each part."""
+        self.stage(f"Ahead: {describe_range(forecast)}")
+        print_indented(self._console, "\n".join(describe_forecast(forecast)))
+
     def working(self, done: int, total: int, unit: str = "") -> None:
         """The bar moves."""
         self._move(done, total, self._pace.describe(done, total, unit))
@@ -189,6 +201,28 @@ class TerminalProgress:
         if self._bar is not None:
             self._bar.stop()
             self._bar = self._task = None
+
+
+def describe_range(forecast: Forecast) -> str:
+    """``about 3 min 05 s to 14 min 20 s``."""
+    least, most = duration(forecast.least_seconds), duration(forecast.most_seconds)
+    return f"about {least}" if least == most else f"about {least} to {most}, by how much has to be tried"
+
+
+def describe_forecast(forecast: Forecast) -> Iterator[str]:
+    """A line for each part, ``importance of heads and neurons, 1,024 rows: 21 s``; what the times rest on."""
+    for work in forecast.works:
+        yield f"{work.what}: {_times(work)}{duration(work.seconds)}"
+    yield by_trial(forecast.trial_seconds)
+
+
+def _times(work: Work) -> str:
+    """``1 to 7 times ``; nothing for what is done once."""
+    if work.least == work.most:
+        return "" if work.most == 1 else f"{work.most} times "
+    if work.most == 1:
+        return "if needed, "
+    return f"{work.least} to {work.most} times "
 
 
 def describe_epoch(progress: "TrainingProgress") -> str:

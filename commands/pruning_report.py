@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from commands.exit_codes import GATE_FAILED
 from commands.importance_map import draw_map
 from commands.progress import run_resumable
 from commands.result_tables import show_result
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-GATE_FAILED = 1
 METHODS = {
     "fisher": "by the squared gradient of the loss at their gates (Fisher)",
     "gradient": "by the gradient of the loss at their gates",

@@ -32,10 +32,10 @@ class Page:
             waiting = half and not alone and not waiting
             yield f'<section class="{"card half" if half and not alone else "card"}" {section}'
 
-    def plot(self, figure: Figure | None) -> str:
-        """The place that ``figure`` is drawn into; nothing where there is none."""
-        if figure is None:
-            return ""
+    def plot(self, figure: Figure | None, why_not: str = "") -> str:
+        """The place that ``figure`` is drawn into; ``why_not`` where there is none, or nothing in it."""
+        if figure is None or figure.is_empty:
+            return note(why_not)
         name = f"figure-{len(self.figures) + 1}"
         self.figures[name] = figure
         label, height = html.escape(figure.label), f"height:{figure.height}px"

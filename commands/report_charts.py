@@ -20,7 +20,7 @@ from recipes.compress_result import Candidate
 from recipes.report import Report
 from recipes.report_headline import say_interval
 from recipes.report_parts import CandidatesPart
-from recipes.report_steps import Step
+from recipes.report_steps import Step, are_timed
 
 # A step that scores so much less than the best is drawn at the edge, or the others would be one line.
 FAR_BELOW = 0.12
@@ -36,13 +36,13 @@ KINDS = {
     "export": ("exported", COLOURS[3]),
 }
 OTHER = ("other", COLOURS[4])
+# Scored on other rows than the report is about.
+ELSEWHERE = ("on other rows", QUIET)
 
 
 def draw_steps(report: Report) -> Figure | None:
     """Score against latency, every step a point; against size where nothing was timed twice."""
-    there = [step for step in report.steps if step.is_comparable]
-    timed = sum(step.p50_ms is not None for step in there) > 1
-    points = [step for step in there if _cost(step, timed=timed) is not None]
+    points, timed = drawn_steps(report), are_timed(report.steps)
     if len(points) < 2 or report.rows is None:
         return None
     metric = report.rows.metric
@@ -54,8 +54,8 @@ def draw_steps(report: Report) -> Figure | None:
     inside = edge + 0.035 * ((low - high) if metric in LOWER_IS_BETTER else (high - low))
     shown = {number: inside if number in far else score for number, score in scores.items()}
     data = [_lineage(points, costs, shown), _front(points, costs, scores, metric, far)]
-    for name, colour in dict.fromkeys(KINDS.get(step.command or "", OTHER) for step in points):
-        kind = [step for step in points if KINDS.get(step.command or "", OTHER) == (name, colour)]
+    for name, colour in dict.fromkeys(map(_kind, points)):
+        kind = [step for step in points if _kind(step) == (name, colour)]
         data.append(_points(kind, name, colour, costs, shown, far))
     unit = "p50 latency, ms" if timed else "size on disk, MB"
     if report.timed is not None and timed:
@@ -77,6 +77,26 @@ def draw_steps(report: Report) -> Figure | None:
         legend=True,
         annotations=name_points(points, pixels, costs, shown, lines),
     )
+
+
+def drawn_steps(report: Report) -> list[Step]:
+    """The steps that have a place in the chart: with a score by the metric of the report, and a cost."""
+    if report.rows is None:
+        return []
+    timed = are_timed(report.steps)
+    return [
+        step
+        for step in report.steps
+        if step.kept
+        and step.score is not None
+        and step.score.metric == report.rows.metric
+        and _cost(step, timed=timed) is not None
+    ]
+
+
+def _kind(step: Step) -> tuple[str, str]:
+    """What a step is called in the legend, and its colour."""
+    return KINDS.get(step.command or "", OTHER) if step.is_comparable else ELSEWHERE
 
 
 def draw_candidates(part: CandidatesPart) -> Figure | None:
@@ -182,7 +202,8 @@ def find_far(report: Report, steps: Sequence[Step]) -> list[Step]:
 
 def score_range(points: Sequence[Step], metric: str) -> tuple[float, float]:
     """From a bit below the worst interval to a bit above the best; what is far off does not count."""
-    scores = [step.score for step in points if step.score is not None]
+    here = [step for step in points if step.is_comparable] or points
+    scores = [step.score for step in here if step.score is not None]
     if metric in LOWER_IS_BETTER:
         near = [one for one in scores if one.value <= 4 * min(other.value for other in scores)] or scores
     else:
@@ -258,7 +279,8 @@ def _points(
     shown: dict[int, float],
     far: set[int],
 ) -> dict[str, Any]:
-    """Numbered circles with the interval of the score; hollow where only a ratio places them."""
+    """Numbered circles with the interval of the score; hollow where only a ratio places them, or what they
+    score is on other rows."""
     above = [_arm(step, up=True) if step.number not in far else 0.0 for step in steps]
     below = [_arm(step, up=False) if step.number not in far else 0.0 for step in steps]
     return {
@@ -278,17 +300,21 @@ def _points(
         },
         "marker": {
             "size": 21,
-            "color": [BACK if step.placed else colour for step in steps],
+            "color": [BACK if _is_hollow(step) else colour for step in steps],
             "symbol": ["triangle-down" if step.number in far else "circle" for step in steps],
             "line": {"width": 2, "color": colour},
             "opacity": 1,
         },
         "text": [str(step.number) for step in steps],
-        "textfont": {"size": 11, "color": [colour if step.placed else BACK for step in steps]},
+        "textfont": {"size": 11, "color": [colour if _is_hollow(step) else BACK for step in steps]},
         "hoverinfo": "text",
         "hovertext": [_tell(step) for step in steps],
         "cliponaxis": False,
     }
+
+
+def _is_hollow(step: Step) -> bool:
+    return step.placed or not step.is_comparable
 
 
 def _arm(step: Step, *, up: bool) -> float:
@@ -313,4 +339,5 @@ def _tell(step: Step) -> str:
         "on the front" if step.front else "",
         "measured on a busy machine" if step.disturbed and step.p50_ms is not None else "",
         "placed by its ratio, which was measured under other circumstances" if step.placed else "",
+        "" if step.is_comparable else "scored on other rows: not to be compared with the others",
     )

@@ -33,6 +33,17 @@ class Figure:
     height: int
     min_width: int = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it but its axes."""
+        return not any(_has_points(trace) for trace in self.data)
+
+
+def _has_points(trace: dict[str, Any]) -> bool:
+    if "z" in trace:
+        return any(value is not None for row in trace["z"] for value in row)
+    return any(x is not None and y is not None for x, y in zip(trace["x"], trace["y"], strict=True))
+
 
 def make_figure(
     label: str,
@@ -138,7 +149,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 def cost_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
     """From 0, or logarithmic where the values are many times each other."""
-    low, high = min(values), max(values)
+    low, high = min(values, default=0.0), max(values, default=1.0)
     if low > 0 and high / low > MANY_TIMES:
         bounds = [low / 1.35, high * 1.35]
         ticks = log_ticks(*bounds)

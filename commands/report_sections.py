@@ -4,12 +4,13 @@ import html
 from collections.abc import Iterator
 
 from commands.report_cards import Page, lead, listed, note
-from commands.report_charts import draw_candidates, draw_steps, find_far
+from commands.report_charts import draw_candidates, draw_steps, drawn_steps, find_far
 from commands.report_charts_cost import draw_bytes, draw_latencies, draw_parameters, group_latencies
 from commands.report_tables import facts, latency_table, steps_table
 from commands.tables import count, duration
 from encoder.metrics import METRIC_TITLES
 from recipes.report import Report
+from recipes.report_steps import are_timed
 
 # Groups of latencies that get a chart; all are in the table.
 MOST_GROUPS = 2
@@ -18,11 +19,10 @@ MOST_GROUPS = 2
 def add_steps(page: Page, report: Report) -> None:
     if not report.steps:
         return
-    figure = draw_steps(report)
+    figure, timed = draw_steps(report), are_timed(report.steps)
     if figure is None:
-        page.add("steps", "The models", steps_table(report))
+        page.add("steps", "The models", note(_why_no_chart(report)), steps_table(report))
         return
-    timed = sum(step.p50_ms is not None for step in report.steps if step.score) > 1
     what = "latency" if timed else "size"
     metric = METRIC_TITLES.get(report.rows.metric, report.rows.metric) if report.rows else "Score"
     page.add(
@@ -35,21 +35,30 @@ def add_steps(page: Page, report: Report) -> None:
     )
 
 
+def _why_no_chart(report: Report) -> str:
+    number = len(drawn_steps(report))
+    if number == 0:
+        return "No chart: no model here has both a score and a size or latency."
+    return "No chart: only one model here has both a score and a size or latency." if number == 1 else ""
+
+
 def add_candidates(page: Page, report: Report) -> None:
     for part in report.candidates:
-        if figure := draw_candidates(part):
-            chosen = [one.name for one in part.candidates if one.chosen]
-            page.add(
-                "candidates",
-                f"What the search of {part.name} looked at",
-                lead(" ".join(part.verdict)),
-                page.plot(figure),
-                note(
-                    f"{count(len(part.candidates), 'candidate')}.",
-                    f"Chosen: {listed(chosen)}." if chosen else "",
-                    "Hollow: not made and timed, but predicted from a table of times of this machine.",
-                ),
-            )
+        figure = draw_candidates(part)
+        chosen = [one.name for one in part.candidates if one.chosen]
+        page.add(
+            "candidates",
+            f"What the search of {part.name} looked at",
+            lead(" ".join(part.verdict)),
+            page.plot(figure, "No chart: fewer than two candidates have a score."),
+            note(
+                f"{count(len(part.candidates), 'candidate')}.",
+                f"Chosen: {listed(chosen)}." if chosen else "",
+                "Hollow: not made and timed, but predicted from a table of times of this machine."
+                if figure
+                else "",
+            ),
+        )
 
 
 def add_latencies(page: Page, report: Report) -> None:
@@ -143,16 +152,22 @@ def _steps_notes(report: Report, *, timed: bool) -> Iterator[str]:
             yield "What was timed in turns with the first of its line is placed by that ratio."
     if any(step.placed for step in report.steps):
         yield "Hollow: the ratio was measured under other circumstances, such as another number of threads."
-    drawn = [step for step in report.steps if step.is_comparable]
-    drawn = [step for step in drawn if not timed or step.p50_ms is not None]
+    drawn = drawn_steps(report)
+    if elsewhere := [f"{step.number} {step.name}" for step in drawn if not step.is_comparable]:
+        yield (
+            f"Grey: scored on other rows, so that neither the front nor the order says anything of them: "
+            f"{listed(elsewhere)}."
+        )
     if far := [
         f"{one.number} {one.name} ({one.score.value:.4f})" for one in find_far(report, drawn) if one.score
     ]:
         yield f"Triangles at the edge lie beyond it: {listed(far)}."
+    numbers = {step.number for step in drawn}
     apart = [
         f"{step.number} {step.name}"
         for step in report.steps
-        if step.kept and step.score is not None and (not step.score.here or (timed and step.p50_ms is None))
+        if step.kept and step.score is not None and step.number not in numbers
     ]
     if apart:
-        yield f"Not in the chart, for want of a latency or a score on these rows: {listed(apart)}."
+        cost = "latency" if timed else "size"
+        yield f"Not in the chart, for want of a {cost} or of such a score: {listed(apart)}."

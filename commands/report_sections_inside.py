@@ -34,7 +34,7 @@ def add_layers(page: Page, report: Report) -> None:
             "probe",
             f"What each layer knows: {probe.encoder}",
             lead(" ".join(probe.sentences)),
-            page.plot(draw_probe(probe)),
+            page.plot(draw_probe(probe), "No chart: no layer was probed."),
             half=True,
         )
     for depth in report.depths:
@@ -46,7 +46,9 @@ def add_layers(page: Page, report: Report) -> None:
 
 def _add_depth(page: Page, part: DepthPart) -> None:
     plots = "".join(
-        f"<div><h3>{html.escape(title)}</h3>{page.plot(draw_depth(part, title))}</div>" for title in CHARTS
+        f"<div><h3>{html.escape(title)}</h3>"
+        f"{page.plot(draw_depth(part, title), 'No chart: this is not defined here.')}</div>"
+        for title in CHARTS
     )
     page.add(
         "depth",
@@ -62,7 +64,7 @@ def _add_sweep(page: Page, part: SweepPart) -> None:
         "freezing",
         f"How many layers can stay frozen: {part.name}",
         lead(" ".join(words) or test),
-        page.plot(draw_sweep(part)),
+        page.plot(draw_sweep(part), "No chart: the score is defined at no point."),
         note(
             "Bars: standard deviation over the seeds."
             if len(part.sweep.seeds) > 1
@@ -84,7 +86,7 @@ def _add_removal(page: Page, part: RemovalPart) -> None:
         "removed",
         f"{part.unit[:1].upper()}{part.unit[1:]} removed: {part.name}",
         lead(f"{gone:,} of {part.units_before:,} {part.unit} of {part.parent} were removed."),
-        page.plot(draw(part)),
+        page.plot(draw(part), f"No chart: there were no {part.unit}."),
         note("Crosses: removed." if shade else "", f"Shade: {shade}." if shade and scored else ""),
         half=part.unit != "layers",
     )
@@ -92,19 +94,18 @@ def _add_removal(page: Page, part: RemovalPart) -> None:
 
 def _add_profile(page: Page, part: ProfilePart) -> None:
     profile = part.profile
-    if figure := draw_profile(part):
-        disturbed = any(not row.is_reliable for row in profile.rows)
-        page.add(
-            "profile",
-            f"Where the time goes: {part.model}",
-            lead(part.advice),
-            page.plot(figure),
-            note(
-                f"{profile.runtime} on {profile.device_name}, {count(profile.threads, 'thread')}.",
-                "Other work disturbed some lengths." if disturbed else "",
-            ),
-            half=True,
-        )
+    disturbed = any(not row.is_reliable for row in profile.rows)
+    page.add(
+        "profile",
+        f"Where the time goes: {part.model}",
+        lead(part.advice),
+        page.plot(draw_profile(part), "No chart: no length was timed."),
+        note(
+            f"{profile.runtime} on {profile.device_name}, {count(profile.threads, 'thread')}.",
+            "Other work disturbed some lengths." if disturbed else "",
+        ),
+        half=True,
+    )
 
 
 def add_training(page: Page, report: Report) -> None:
@@ -117,7 +118,9 @@ def add_training(page: Page, report: Report) -> None:
     page.add(
         "training",
         "Training",
-        f'<div class="pair"><div>{page.plot(score)}</div><div>{page.plot(loss)}</div></div>',
+        '<div class="pair">'
+        f"<div>{page.plot(score, 'No validation score was kept, so there is no chart of it.')}</div>"
+        f"<div>{page.plot(loss, 'No loss was kept, so there is no chart of it.')}</div></div>",
         note(
             "A ring marks the epoch that was kept." if score else "",
             f"{count(more, 'more training')} of other models left out." if more else "",
@@ -163,7 +166,7 @@ def add_classes(page: Page, report: Report) -> None:
         "classes",
         "Score by class",
         lead(sentence),
-        page.plot(draw_class_scores(parts)),
+        page.plot(draw_class_scores(parts), "No chart: F1 is defined for no class."),
         note(told),
         half=True,
     )

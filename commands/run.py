@@ -5,6 +5,7 @@ from typing import Any
 
 import typer
 
+from commands.exit_codes import GATE_FAILED, INTERRUPTED
 from commands.options import AsJson, build_config, with_options
 from recipes.run_config import RunConfig
 
@@ -14,7 +15,6 @@ EPILOG = (
     "enc run mine.toml --model minilm-l6 --data reviews.csv --set distill.layers=3 --dry-run\n\n"
     "enc recipes list"
 )
-GATE_FAILED, INTERRUPTED = 1, 130
 
 
 @with_options(RunConfig)

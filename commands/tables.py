@@ -1,9 +1,10 @@
 """What all output has in common: the console, tables, and numbers written for reading.
 
 Nothing is ever cut to fit: a long name wraps, and where the output is not a terminal lines are as long as
-they need to be.
+they need to be, unless COLUMNS says how wide they may be.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WIDTH_OF_A_FILE = 200
+# Narrower than this no table can be read.
+NARROWEST = 20
 WIDEST = 110
 
 
 def open_console(*, stderr: bool = False) -> "Console":
-    """Where tables are printed; without colour when NO_COLOR is set or nobody watches."""
+    """Where tables are printed; without colour when NO_COLOR is set or nobody watches.
+
+    The environment's COLUMNS is how wide they may be, in a terminal too.
+    """
     from rich.console import Console
 
     console = Console(stderr=stderr, highlight=False)
@@ -29,9 +35,9 @@ def open_console(*, stderr: bool = False) -> "Console":
         console.width = min(console.width, WIDEST)
         return console
     stream = sys.stderr if stderr else sys.stdout
-    return Console(
-        file=cast("TextIO", _WithoutTrailingBlanks(stream)), highlight=False, width=WIDTH_OF_A_FILE
-    )
+    asked = os.environ.get("COLUMNS", "")
+    width = max(NARROWEST, int(asked)) if asked.isdecimal() else WIDTH_OF_A_FILE
+    return Console(file=cast("TextIO", _WithoutTrailingBlanks(stream)), highlight=False, width=width)
 
 
 class _WithoutTrailingBlanks:
@@ -82,6 +88,14 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def by_trial(seconds: float) -> str:
+    """What times told beforehand rest on."""
+    return (
+        f"Times are by a trial of {duration(seconds)} on this machine as it is now, and right within a "
+        "factor of two if it stays so."
+    )
 
 
 def make_table(*columns: str, title: str = "", texts: int = 1) -> "Table":

@@ -8,12 +8,14 @@ from compress.graph_tokens import pool, read_mask
 from compress.onnx_graph import VECTORS
 from encoder.config import EncoderConfig
 from encoder.errors import ConfigError, ExportError
-from encoder.vector_choice import Choice
+from encoder.vector_choice import Choice, choose
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
 PREFIX = "vectors_"
+# The last layer of which a classifier's graph computes every token.
+LAST_WHOLE = "-2"
 
 
 def check_choice(choice: Choice, config: EncoderConfig) -> None:
@@ -21,15 +23,29 @@ def check_choice(choice: Choice, config: EncoderConfig) -> None:
 
     Of its last layer it computes the first token alone, which is all that a classifier reads.
     """
-    last = config.num_hidden_layers
-    if not config.reads_first_token_only:
+    if is_computed(choice, config):
         return
-    if choice.states[-1] == last and (len(choice.states) > 1 or choice.pooling != "cls"):
-        raise ConfigError(
-            f"--layers {choice.layers} --pooling {choice.pooling}: the graph of an exported classifier "
-            f"computes only the first token in its last layer, {last}. Take --pooling cls, a layer up to "
-            f"{last - 1}, or the model it was made of, in --runtime onnx-fp32 or onnx-int8"
-        )
+    last = config.num_hidden_layers
+    below = f"--layers {LAST_WHOLE} (layer {last - 1}) or " if last > 1 else ""
+    raise ConfigError(
+        f"--layers {choice.layers} --pooling {choice.pooling}: the graph of an exported classifier computes "
+        f"only the first token in its last layer, {last}. Take {below}--layers -1 --pooling cls; or the "
+        "model it was made of, in --runtime onnx-fp32 or onnx-int8"
+    )
+
+
+def is_computed(choice: Choice, config: EncoderConfig) -> bool:
+    """Whether a classifier's graph computes all that the vectors of ``choice`` are made of."""
+    if not config.reads_first_token_only or choice.states[-1] < config.num_hidden_layers:
+        return True
+    return len(choice.states) == 1 and choice.pooling == "cls"
+
+
+def nearest_choice(choice: Choice, config: EncoderConfig) -> Choice:
+    """``choice``, or where a classifier's graph does not compute it, the same of the layer below the last."""
+    if is_computed(choice, config) or config.num_hidden_layers == 1:
+        return choice
+    return choose(LAST_WHOLE, choice.pooling, config.num_hidden_layers)
 
 
 def cut_to_vectors(graph: "ModelProto", config: EncoderConfig, choice: Choice) -> "ModelProto":

@@ -61,17 +61,39 @@ def find_table(
     Raises:
         ExportError: no graph of such layers can be written.
     """
-    folder = cache_folder("latency")
-    file = None if folder is None else folder / f"{_key(config, tokens, threads)}.json"
-    if file is not None:
-        with suppress(OSError, ValidationError):
-            return LatencyTable.model_validate_json(file.read_bytes())
+    if known := known_table(config, tokens=tokens, threads=threads):
+        return known
     table = measure_table(config, tokens=tokens, threads=threads, on_done=on_done)
+    file = _file(config, tokens, threads)
     if file is not None and table.reliable:
         with suppress(OSError):  # a folder of somebody else's is no reason to stop
             file.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(file, table.model_dump_json())
     return table
+
+
+def known_table(config: EncoderConfig, *, tokens: int, threads: int) -> LatencyTable | None:
+    """What ``find_table`` found before and kept; ``None`` where it would have to measure."""
+    file = _file(config, tokens, threads)
+    if file is not None:
+        with suppress(OSError, ValidationError):
+            return LatencyTable.model_validate_json(file.read_bytes())
+    return None
+
+
+def count_graphs(config: EncoderConfig) -> int:
+    """Graphs that are written for the table of models with layers as ``config`` has them."""
+    return len(PRECISIONS) * len(_Probe.of(config, 1).points())
+
+
+def count_timings(config: EncoderConfig) -> int:
+    """How often one of them is timed."""
+    return VISITS * count_graphs(config)
+
+
+def timing_seconds(run_s: float) -> float:
+    """How long one timing takes where nothing is in the way, of a graph that runs for ``run_s`` seconds."""
+    return WARM_UP_SECONDS + max(SECONDS, RUNS * run_s)
 
 
 def measure_table(
@@ -88,10 +110,14 @@ def measure_table(
         folder = Path(name)
         workload = folder / "workload.npz"
         probe.workload().save(workload)
-        graphs = list(_write_graphs(probe, folder, threads))
+        total = (1 + VISITS) * count_graphs(config)
+        graphs = []
+        on_done(0, total)
+        for graph in _write_graphs(probe, folder, threads):
+            graphs.append(graph)
+            on_done(len(graphs), total)
         for visit in range(VISITS):
             for place, (precision, point, path) in enumerate(graphs[:: 1 if visit % 2 == 0 else -1]):
-                on_done(visit * len(graphs) + place, VISITS * len(graphs))
                 worker.ask(
                     "open", runtime=f"onnx-{precision}", model=str(path), device="cpu", threads=threads,
                     workload=str(workload),
@@ -100,6 +126,7 @@ def measure_table(
                 known = measured[precision]
                 known[point] = min(ms, known.get(point, ms))
                 waits += [] if wait is None else [wait]
+                on_done((1 + visit) * len(graphs) + place + 1, total)
     return LatencyTable(
         tokens=tokens,
         threads=threads,
@@ -232,6 +259,12 @@ def _draw(config: EncoderConfig) -> "Classifier":
     model = Classifier(config, Task(kind="single_label", labels=("0", "1")))
     initialise_(model, config, 0)
     return model.eval()
+
+
+def _file(config: EncoderConfig, tokens: int, threads: int) -> Path | None:
+    """Where the table is kept; ``None`` where nothing is."""
+    folder = cache_folder("latency")
+    return None if folder is None else folder / f"{_key(config, tokens, threads)}.json"
 
 
 def _key(config: EncoderConfig, tokens: int, threads: int) -> str:

@@ -95,8 +95,13 @@ class WorkerProcess:
             raise getattr(encoder.errors, answer["kind"], EncError)(answer["error"])
         return answer
 
-    def close(self) -> None:
-        """End the process. An idle worker ends by itself when its stdin does; a busy one is killed."""
+    def close(self, *, kill: bool = False) -> None:
+        """End the process. An idle worker ends by itself when its stdin does; a busy one is killed.
+
+        With ``kill`` at once: whoever was interrupted does not wait for what nobody will read.
+        """
+        if kill:
+            self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -112,9 +117,7 @@ class WorkerProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self._process.kill()
-        self.close()
+        self.close(kill=kind is not None)
 
     def _describe_crash(self) -> str:
         code = self._process.wait()

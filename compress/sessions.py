@@ -41,7 +41,7 @@ class Sessions:
         try:
             worker.receive()
         except BaseException:
-            worker.close()
+            worker.close(kill=True)
             raise
         return worker
 
@@ -60,7 +60,7 @@ class Sessions:
                 workload=str(self._inputs),
             )
         except BaseException:
-            worker.close()
+            worker.close(kill=True)
             raise
         return worker
 

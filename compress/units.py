@@ -38,6 +38,22 @@ def output_projection(layer: "nn.Module", unit: Unit) -> "Linear":
     return output
 
 
+def why_some_stay(config: EncoderConfig, unit: Unit) -> str | None:
+    """Why at least one head, or neuron, has to stay in such an encoder; ``None`` if it can do without.
+
+    A layer may lose all of its own. A model is of no use where none of its layers looks at the text.
+    """
+    other: Unit = "neurons" if unit == "heads" else "heads"
+    if unit == "heads" and config.reads_first_token_only:
+        return (
+            "the classifier reads the first token, which would see no other in any layer, and every text "
+            "would have the same answer"
+        )
+    if not sum(unit_counts(config, other)):
+        return f"there are no {other} either, so that the layers would do nothing"
+    return None
+
+
 def why_layers_stay(config: EncoderConfig) -> str | None:
     """Why no layer can be taken out of such an encoder; ``None`` if it can."""
     if config.residual_block_size in (None, 1):

@@ -117,9 +117,18 @@ def read_data(
     )
 
 
-def check_data(source: str, options: DataOptions | None = None, *, task: Task | None = None) -> None:
+@dataclass(frozen=True)
+class Looked:
+    """What was found in data that were only looked at: the task, and the splits that are there."""
+
+    task: Task
+    splits: tuple[str, ...]
+
+
+def check_data(source: str, options: DataOptions | None = None, *, task: Task | None = None) -> Looked:
     """Refuse what ``read_data`` refuses of columns, rows and labels; nothing is cut, nothing is kept."""
-    _understand(source, options or DataOptions(), task, "train")
+    found = _understand(source, options or DataOptions(), task, "train")
+    return Looked(found.task, tuple(found.cells))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@
     └── ExportError        a model cannot be written in the format asked for
 
 Each message says where, what was expected and found, and what to do. Only ``commands/app.py`` catches
-``EncError`` (message on stderr, exit 2); anything else is a bug and shows its traceback.
+``EncError`` (message on stderr, exit 2); anything else is a bug and shows its traceback (exit 70).
 """
 
 import difflib

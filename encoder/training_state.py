@@ -98,6 +98,8 @@ def _write(path: Path, value: Any) -> None:
         with open_atomic(path) as file:
             torch.save(value, file)
     except (OSError, RuntimeError) as error:  # RuntimeError: what torch makes of a full disk
+        if isinstance(error.__context__, KeyboardInterrupt):  # and of an interrupt while it writes
+            raise error.__context__ from None
         raise EncError(
             f"{path}: the training state cannot be written ({error}); make room, then --resume goes on from "
             "the last one that was"

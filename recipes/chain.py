@@ -15,17 +15,11 @@ from recipes.fields import (
     MODEL_AND_DATA,
     OUTPUT,
     READING,
-    Encoding,
-    LabelColumn,
-    LabelSeparator,
-    LabelVariants,
+    MaxDropOrNone,
     Seed,
-    TextColumn,
-    TextPairColumn,
     Threads,
-    ValidationFraction,
 )
-from recipes.options import Options
+from recipes.options import Options, ReadingOptions
 
 # How a recipe names the model of a step, or that which the chain starts from.
 REFERENCE, START = "@", "start"
@@ -33,10 +27,10 @@ REFERENCE, START = "@", "start"
 MISSING = "?"
 
 
-class ChainOptions(Options):
+class ChainOptions(ReadingOptions):
     """What a recipe says under ``[chain]``.
 
-    All after ``max_drop`` goes to each step that has an option of that name and does not set it itself.
+    What ``shared`` gives goes to each step that has an option of that name and does not set it itself.
     """
 
     description: str = Field(default="", description="What it does, in a sentence.", json_schema_extra=OUTPUT)
@@ -52,21 +46,12 @@ class ChainOptions(Options):
         description="The data of all steps: a file, a folder, a data set hub name, or bbc-news.",
         json_schema_extra=MODEL_AND_DATA,
     )
-    max_drop: float | None = Field(
+    max_drop: MaxDropOrNone = Field(
         default=None,
-        ge=0,
-        allow_inf_nan=False,
         description="The loss of score against the first fine-tuned model that is allowed after any step, in "
         "points: 1 is 0.01 of accuracy. The chain ends where it is more.",
         json_schema_extra=MODEL_AND_DATA,
     )
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
-    label_separator: LabelSeparator = None
-    label_variants: LabelVariants = "refuse"
-    encoding: Encoding = None
-    validation_fraction: ValidationFraction = 0.1
     seed: Seed = 0
     threads: Threads = None
     latency: bool = Field(

@@ -3,21 +3,24 @@
 import re
 from pathlib import Path
 
+from compress.machine import require_gpu
 from encoder.config import EncoderConfig
 from encoder.errors import CheckpointError, EncError
 from encoder.model_folder import is_exported, peek_config, read_task
 from encoder.sources import builtin_model_folder, check_place, is_builtin_model
 from recipes.chain import MISSING, Chain, Step
+from recipes.chain_data import check_chain_data
 from recipes.chain_shapes import Shape, reshape
 from recipes.chain_steps import Made
 
 
 def check_chain(chain: Chain) -> list[str]:
-    """All that is wrong with the models, the data and the files that the steps name, and with what they ask
-    of a model that it does not have."""
+    """All that is wrong with the models, the data and the files that the steps name, with what they ask of a
+    model or of data that these do not have, and of a machine."""
     checker = _Checker(chain)
     for step in chain.steps:
         checker.check(step)
+    checker.check_data()
     return list(dict.fromkeys(checker.problems))
 
 
@@ -36,7 +39,20 @@ class _Checker:
         for name in reversed(step.models):
             shape = self._shapes[name] if name in self._shapes else self._from_outside(step, name)
         self._check_sources(step)
+        if getattr(step.options, "device", None) == "cuda":
+            try:
+                require_gpu(otherwise="cpu or auto")
+            except EncError as error:
+                self._tell(step, str(error))
         self._shapes[step.folder] = None if shape is None else self._reshaped(step, shape)
+
+    def check_data(self) -> None:
+        """What the steps read."""
+        for step, problem in check_chain_data(self._chain):
+            if step is None:
+                self.problems.append(f"{self._chain.source}: {_as_keys(problem)}")
+            else:
+                self._tell(step, problem)
 
     def _from_outside(self, step: Step, name: str) -> Shape | None:
         if name == MISSING:
@@ -98,9 +114,12 @@ class _Checker:
             return None
 
     def _tell(self, step: Step, problem: str) -> None:
-        # Recipes name an option as it is typed; in a file it is a key.
-        as_keys = re.sub(r"--([a-z][a-z-]+)", lambda match: match[1].replace("-", "_"), problem)
-        self.problems.append(f"{self._chain.source}: {step.title}: {as_keys}")
+        self.problems.append(f"{self._chain.source}: {step.title}: {_as_keys(problem)}")
+
+
+def _as_keys(problem: str) -> str:
+    """Commands name an option as it is typed; in a recipe it is a key."""
+    return re.sub(r"--([a-z][a-z-]+)", lambda match: match[1].replace("-", "_"), problem)
 
 
 def _look_at(name: str) -> tuple[Shape, Made | None]:

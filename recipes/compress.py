@@ -64,6 +64,7 @@ def compress(config: CompressConfig, observer: Observer | None = None) -> Result
     parent = describe_parent(start.found.source, start.found.folder)
     work = claim(folder, config, model=parent.sha256, data=data.fingerprint)
     inputs = score_before(start, parent, data, recorder)
+    _tell_ahead(config, inputs, work, recorder)
     try:
         table, goal = _measure(config, inputs, work, recorder)
         search = Search.begin(config, inputs, table, goal, work, recorder)
@@ -78,6 +79,38 @@ def compress(config: CompressConfig, observer: Observer | None = None) -> Result
     return result
 
 
+def _tell_ahead(config: CompressConfig, inputs: PruningInputs, work: Path, observer: Observer) -> None:
+    """Say what is going to be done and how long it takes, by a trial with a model of the same shape."""
+    from compress.latency_probing import known_table
+    from encoder.checkpoint import load_classifier
+    from recipes.compress_time import foresee
+    from recipes.plan_context import StepContext
+    from recipes.row_times import measure_times
+    from recipes.scoring import choose_precision
+
+    started = time.perf_counter()
+    start, rows = inputs.start, inputs.splits.rows
+    observer.stage("Trying how long a row takes")
+    times = measure_times(
+        load_classifier(start.found.folder).to(start.device),  # the trial changes it
+        rows["train"],
+        batch_size=config.batch_size,
+        precision=choose_precision("auto", start.device),
+        device=start.device,
+    )
+    counts = {name: len(one) for name, one in rows.items()}
+    context = StepContext(start.config, start.config, counts, times.tokens, times)
+    threads, tokens = default_threads(config.threads), _table_tokens(inputs)
+    known = (work / TABLE_FILE).exists() or known_table(start.config, tokens=tokens, threads=threads)
+    forecast = foresee(config, context, has_table=bool(known))
+    observer.ahead(replace(forecast, trial_seconds=time.perf_counter() - started))
+
+
+def _table_tokens(inputs: PruningInputs) -> int:
+    """The length of the rows that the latency table is for."""
+    return max(1, round(float(np.median(inputs.splits.rows[DECIDES].lengths))))
+
+
 def _measure(
     config: CompressConfig, inputs: PruningInputs, work: Path, observer: Observer
 ) -> tuple[LatencyTable, Goal]:
@@ -88,8 +121,7 @@ def _measure(
     with suppress(OSError, ValidationError, ValueError, KeyError):
         lines = file.read_text(encoding="utf-8").splitlines()
         return LatencyTable.model_validate_json(lines[0]), Goal.model_validate_json(lines[1])
-    threads, rows = default_threads(config.threads), inputs.splits.rows[DECIDES]
-    tokens = max(1, round(float(np.median(rows.lengths))))
+    threads, tokens = default_threads(config.threads), _table_tokens(inputs)
     observer.stage("Measuring the original in torch")
     baseline = measure_shortest(inputs.start.found.folder, inputs, runtime="torch-fp32", threads=threads)
     observer.stage(f"Measuring what heads, neurons and layers take here, at {tokens} tokens")

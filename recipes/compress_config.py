@@ -1,7 +1,5 @@
 """The options of `enc compress`, which makes its command line of them."""
 
-from typing import Any
-
 from pydantic import Field
 
 from recipes.fields import (
@@ -9,32 +7,20 @@ from recipes.fields import (
     MODEL_AND_DATA,
     TRAINING,
     Device,
-    Encoding,
     FineTunedModel,
-    LabelColumn,
-    LabelSeparator,
-    LabelVariants,
+    MaxDrop,
     ModelOutput,
     OverwriteModel,
     Resume,
     Seed,
-    TextColumn,
-    TextPairColumn,
     Threads,
-    ValidationFraction,
     column_problems,
     output_problems,
 )
-from recipes.options import Options
-
-# Options that say how data is read; those of what is done with it are given the same.
-READING_FIELDS = (
-    *("text_column", "text_pair_column", "label_column", "label_separator", "label_variants"),
-    *("encoding", "validation_fraction"),
-)
+from recipes.options import ReadingOptions
 
 
-class CompressConfig(Options):
+class CompressConfig(ReadingOptions):
     """All options of a compression."""
 
     model: FineTunedModel
@@ -46,10 +32,8 @@ class CompressConfig(Options):
     )
     output: ModelOutput
 
-    max_drop: float = Field(
+    max_drop: MaxDrop = Field(
         default=1.0,
-        ge=0,
-        allow_inf_nan=False,
         description="The loss of validation score that is allowed, in points: 1 is 0.01 of accuracy.",
         json_schema_extra=COMPRESSING,
     )
@@ -80,14 +64,6 @@ class CompressConfig(Options):
         description="Training rows to find importance on.",
         json_schema_extra=COMPRESSING,
     )
-
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
-    label_separator: LabelSeparator = None
-    label_variants: LabelVariants = "refuse"
-    encoding: Encoding = None
-    validation_fraction: ValidationFraction = 0.1
 
     num_epochs: int = Field(
         default=3,
@@ -127,8 +103,3 @@ class CompressConfig(Options):
                 if name in self.model_fields_set
             ]
         return problems
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """The options that say how data is read."""
-        return {name: getattr(self, name) for name in READING_FIELDS}

@@ -4,7 +4,7 @@ import hashlib
 import time
 from pathlib import Path
 
-from compress.exported_vectors import check_choice
+from compress.exported_vectors import check_choice, nearest_choice
 from compress.memory import peak_memory_bytes
 from compress.process import default_threads
 from compress.runtimes import runs_a_graph, why_unavailable
@@ -78,10 +78,8 @@ def embed(config: EmbedConfig, observer: Observer | None = None) -> EmbedResult:
         found = find_encoder(config.model, config.max_length, exported=True)
     problems.tell()
     assert found is not None
-    choice = choose(config.layers, config.pooling, found.config.num_hidden_layers)
     runtime = _choose_runtime(config, found)
-    if found.export is not None:
-        check_choice(choice, found.config)
+    choice = _choose_vectors(config, found, recorder)
     device = _choose_device(config, runtime)
     recorder.stage(f"Reading {config.input}")
     texts = stream_texts(config.input, text_column=config.text_column, encoding=config.encoding)
@@ -194,8 +192,8 @@ class _Embedding:
             input=str(config.input),
             rows=vectors.rows,
             dimension=vectors.width,
-            pooling=config.pooling,
-            layers=config.layers,
+            pooling=self.choice.pooling,
+            layers=self.choice.layers,
             normalized=config.normalize,
             prefix=config.prefix,
             encoded=self.encoded,
@@ -206,6 +204,25 @@ class _Embedding:
             rows_per_s=made / self.seconds if made and self.seconds else None,
             peak_memory_bytes=peak_memory_bytes(),
         )
+
+
+def _choose_vectors(config: EmbedConfig, found: FoundEncoder, observer: Observer) -> Choice:
+    """Layers and pooling. An exported classifier, of which no layer was named, has a usual layer of its own.
+
+    Raises:
+        ConfigError: there is no such layer, or its graph does not compute it.
+    """
+    choice = choose(config.layers, config.pooling, found.config.num_hidden_layers)
+    if found.export is None:
+        return choice
+    nearest = choice if "layers" in config.model_fields_set else nearest_choice(choice, found.config)
+    check_choice(nearest, found.config)
+    if nearest != choice:
+        observer.note(
+            f"--layers {nearest.layers}: of its last layer, the usual choice, the graph of an exported "
+            "classifier computes the first token only."
+        )
+    return nearest
 
 
 def _choose_runtime(config: EmbedConfig, found: FoundEncoder) -> str:

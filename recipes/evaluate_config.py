@@ -8,23 +8,16 @@ from recipes.fields import (
     MODEL_AND_DATA,
     OUTPUT,
     Device,
-    Encoding,
     FineTunedModel,
-    LabelColumn,
-    LabelSeparator,
-    LabelVariants,
     Overwrite,
     RunOutput,
-    TextColumn,
-    TextPairColumn,
     Threads,
-    ValidationFraction,
     column_problems,
 )
-from recipes.options import Options
+from recipes.options import ReadingOptions
 
 
-class EvaluateConfig(Options):
+class EvaluateConfig(ReadingOptions):
     """All options of an evaluation.
 
     ``validation_fraction`` as in the fine-tuning finds the same validation rows again.
@@ -49,13 +42,6 @@ class EvaluateConfig(Options):
         "made from, where that has the same labels and is still there.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "MODEL"},
     )
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
-    label_separator: LabelSeparator = None
-    label_variants: LabelVariants = "refuse"
-    encoding: Encoding = None
-    validation_fraction: ValidationFraction = 0.1
     max_length: int | None = Field(
         default=None,
         ge=4,

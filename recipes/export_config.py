@@ -9,26 +9,20 @@ from recipes.fields import (
     EXPORT,
     MODEL_AND_DATA,
     OUTPUT,
-    Encoding,
     FineTunedModel,
-    LabelColumn,
-    LabelSeparator,
-    LabelVariants,
+    MaxDrop,
     MeasuredThreads,
     ModelOutput,
     OverwriteModel,
-    TextColumn,
-    TextPairColumn,
-    ValidationFraction,
     column_problems,
 )
-from recipes.options import Options
+from recipes.options import ReadingOptions
 
 TOLERANCE = 1e-4
 CALIBRATION_ROWS = 256
 
 
-class ExportConfig(Options):
+class ExportConfig(ReadingOptions):
     """All options of an export."""
 
     model: FineTunedModel
@@ -91,22 +85,12 @@ class ExportConfig(Options):
         description="In fp32, the difference of logits from torch's that is allowed.",
         json_schema_extra=EXPORT,
     )
-    max_drop: float = Field(
+    max_drop: MaxDrop = Field(
         default=0.5,
-        ge=0,
-        allow_inf_nan=False,
         description="The loss of score that is allowed, in points: 1 is 0.01 of accuracy. In int8 the layers "
         "that suffer most stay in float until it is kept; exit code 1 where it is not.",
         json_schema_extra=EXPORT,
     )
-
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
-    label_separator: LabelSeparator = None
-    label_variants: LabelVariants = "refuse"
-    encoding: Encoding = None
-    validation_fraction: ValidationFraction = 0.1
 
     threads: MeasuredThreads = None
     latency: bool = Field(

@@ -215,6 +215,11 @@ def output_problems(*, overwrite: bool, resume: bool) -> list[str]:
     return []
 
 
+# A loss of score that is allowed, in points, and the same where it may be left open.
+LOSS = Field(ge=0, allow_inf_nan=False)
+MaxDrop = Annotated[float, LOSS]
+MaxDropOrNone = Annotated[float | None, LOSS]
+
 Seed = Annotated[
     int,
     Field(ge=0, lt=2**32, description="Decides everything that is random.", json_schema_extra=TRAINING),

@@ -132,17 +132,24 @@ def look_at_inputs(
             _look_through(options, task if needs_classifier else None)
 
 
+def is_here(data: str) -> bool:
+    """Whether ``data`` are files that can be read without ``datasets``."""
+    path = Path(data).expanduser()
+    if path.is_dir():
+        return not any((path / name).is_file() for name in ("dataset_dict.json", "state.json"))
+    return path.is_file()
+
+
+def is_read_at_once(data: str) -> bool:
+    """Whether files are so small that it takes no time to look through them."""
+    path = Path(data).expanduser()
+    files = [file for file in path.iterdir() if file.is_file()] if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files) <= LOOKED_THROUGH_BYTES
+
+
 def _look_through(options: Any, task: Task | None) -> None:
     """The rows, where they are few and here; without torch and ``datasets``."""
-    path = Path(options.data).expanduser()
-    if path.is_dir():
-        files = [file for file in path.iterdir() if file.is_file()]
-        saved = any(file.name in ("dataset_dict.json", "state.json") for file in files)
-    else:
-        files, saved = [path] if path.is_file() else [], False
-    if saved or not files or options.data in BUILTIN_DATA:
-        return
-    if sum(file.stat().st_size for file in files) > LOOKED_THROUGH_BYTES:
+    if options.data in BUILTIN_DATA or not is_here(options.data) or not is_read_at_once(options.data):
         return
     from encoder.data import DataOptions, check_data
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
-from recipes.fields import SWEEP, split_at_commas
+from recipes.fields import SWEEP, MaxDropOrNone, split_at_commas
 from recipes.training_options import FreezingOptions
 
 
@@ -31,10 +31,8 @@ class FreezeSweepConfig(FreezingOptions):
         "a loss from noise.",
         json_schema_extra=SWEEP,
     )
-    max_drop: float | None = Field(
+    max_drop: MaxDropOrNone = Field(
         default=None,
-        ge=0,
-        allow_inf_nan=False,
         description="The loss against the best point that is allowed, in points of the score: 1 is 0.01 of "
         "accuracy. Otherwise what is no more than noise.",
         json_schema_extra=SWEEP,

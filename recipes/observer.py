@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from encoder.data_report import DataReport
     from encoder.training import TrainingProgress
+    from recipes.forecast import Forecast
 
 
 class Observer(Protocol):
@@ -19,6 +20,9 @@ class Observer(Protocol):
 
     def data(self, report: "DataReport") -> None:
         """The data has been read; this is what was found."""
+
+    def ahead(self, forecast: "Forecast") -> None:
+        """What is going to be done now, and about how long it takes."""
 
     def working(self, done: int, total: int, unit: str = "") -> None:
         """``done`` of ``total`` units of the present stage are done; with ``unit`` its name, as in "rows"."""
@@ -51,6 +55,9 @@ class Silent:
     def data(self, report: "DataReport") -> None:
         """Ignore."""
 
+    def ahead(self, forecast: "Forecast") -> None:
+        """Ignore."""
+
     def working(self, done: int, total: int, unit: str = "") -> None:
         """Ignore."""
 
@@ -64,7 +71,7 @@ class Recorder:
     def __init__(self, observer: Observer) -> None:
         self.notes: list[str] = []
         self._observer = observer
-        self.stage, self.data = observer.stage, observer.data
+        self.stage, self.data, self.ahead = observer.stage, observer.data, observer.ahead
         self.working, self.training = observer.working, observer.training
 
     def note(self, text: str) -> None:

@@ -1,8 +1,19 @@
 """What all commands' options have in common: they are checked together, and all problems told at once."""
 
+from typing import Any
+
 from pydantic import model_validator
 
 from encoder.config import Strict
+from recipes.fields import (
+    Encoding,
+    LabelColumn,
+    LabelSeparator,
+    LabelVariants,
+    TextColumn,
+    TextPairColumn,
+    ValidationFraction,
+)
 
 
 class Options(Strict):
@@ -18,3 +29,20 @@ class Options(Strict):
     def problems(self) -> list[str]:
         """What is wrong with the options together, a sentence each, field names in backticks."""
         return []
+
+
+class ReadingOptions(Options):
+    """How labelled texts are read: the same options for all that learn from them, or score on them."""
+
+    text_column: TextColumn = None
+    text_pair_column: TextPairColumn = None
+    label_column: LabelColumn = None
+    label_separator: LabelSeparator = None
+    label_variants: LabelVariants = "refuse"
+    encoding: Encoding = None
+    validation_fraction: ValidationFraction = 0.1
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """These options by name, to be given to others."""
+        return {name: getattr(self, name) for name in ReadingOptions.model_fields}

@@ -255,7 +255,8 @@ class _Planner:
         return amount + TRAINING_BYTES * count_parameters(shape.config, self._inputs.task)
 
     def _seconds(self, step: Step, before: EncoderConfig, after: EncoderConfig, max_length: int) -> float:
-        from recipes.plan_time import StepContext, estimate_seconds
+        from recipes.plan_context import StepContext
+        from recipes.plan_time import estimate_seconds
 
         if self._times is None:
             started = time.perf_counter()

@@ -11,31 +11,25 @@ from recipes.fields import (
     PRUNING,
     TRAINING,
     Device,
-    Encoding,
     FineTunedModel,
-    LabelColumn,
-    LabelSeparator,
-    LabelVariants,
+    MaxDropOrNone,
     ModelOutput,
     OverwriteModel,
     Resume,
     Seed,
-    TextColumn,
-    TextPairColumn,
     Threads,
-    ValidationFraction,
     all_say,
     column_problems,
     output_problems,
 )
-from recipes.options import Options
+from recipes.options import ReadingOptions
 
 # What importance is found on, and how units are chosen by it.
 SCORING = ("rows", "targets")
 CHOOSING = ("method", "scope", "normalize", "steps", "max_drop", *SCORING)
 
 
-class PruningOptions(Options):
+class PruningOptions(ReadingOptions):
     """Model, data, output, and what is common to heads, neurons and layers.
 
     A config that extends it says in ``problems`` what does not fit together.
@@ -49,18 +43,9 @@ class PruningOptions(Options):
         json_schema_extra=MODEL_AND_DATA,
     )
     output: ModelOutput
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
-    label_separator: LabelSeparator = None
-    label_variants: LabelVariants = "refuse"
-    encoding: Encoding = None
-    validation_fraction: ValidationFraction = 0.1
 
-    max_drop: float | None = Field(
+    max_drop: MaxDropOrNone = Field(
         default=None,
-        ge=0,
-        allow_inf_nan=False,
         description="The loss of validation score that is allowed, in points: 1 is 0.01 of accuracy. As much "
         "goes as stays within it; together with a number, exit code 1 says that the number was too many.",
         json_schema_extra=PRUNING,

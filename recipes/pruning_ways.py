@@ -269,15 +269,21 @@ def want_units(
     """What ``options`` ask for of a model of this shape; ``number`` is how many are to stay.
 
     Raises:
-        ConfigError, CompressionError: units that are not there, or a minimum that does not fit.
+        ConfigError, CompressionError: units that are not there, a minimum that does not fit, or no unit left
+            where the model would be of no use.
     """
     from compress.selection import count_kept, parse_kept
+    from compress.units import why_some_stay
     from encoder.errors import ConfigError
 
     heads = unit == "heads"
     present = [shape.heads if heads else tuple(range(shape.intermediate_size)) for shape in config.layers]
     counts = tuple(map(len, present))
     least = sum(min(count, min_per_layer) for count in counts)
+    pointless = why_some_stay(config, unit) if sum(counts) else None
+    if pointless is not None:
+        least = max(1, least)
+        pointless = f"would leave no {unit} in any layer: {pointless}"
     if options.keep is not None:
         named = parse_kept(options.keep, present)
         if short := [str(i) for i, one in enumerate(named) if len(one) < min(counts[i], min_per_layer)]:
@@ -288,9 +294,14 @@ def want_units(
             [place for place, one in enumerate(has) if one in set(keeps)]
             for has, keeps in zip(present, named, strict=True)
         ]
+        if pointless is not None and not any(kept):
+            raise ConfigError(f"--keep {options.keep} {pointless}; name one")
         return Wanted(unit, counts, least, sum(map(len, kept)), kept)
+    given = f"--{unit} {number}"
     if options.sparsity is not None:
-        number = count_kept(sum(counts), options.sparsity)
+        number, given = count_kept(sum(counts), options.sparsity), f"--sparsity {options.sparsity:g}"
+    if pointless is not None and number == 0:
+        raise ConfigError(f"{given} {pointless}; at least 1 of {sum(counts):,} has to stay")
     if number is not None and number > sum(counts):
         raise ConfigError(f"--{unit} {number}: {options.model} has {sum(counts):,} {unit}")
     if number is not None and number < least:

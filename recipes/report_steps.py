@@ -153,14 +153,20 @@ def _ratio(amount: int | None, before: int | None) -> float | None:
     return amount / before if amount is not None and before else None
 
 
+def are_timed(steps: Sequence[Step]) -> bool:
+    """Whether two of those that can be compared have a latency; otherwise they are compared by size."""
+    return sum(step.is_comparable and step.p50_ms is not None for step in steps) > 1
+
+
 def mark_front(steps: Sequence[Step]) -> list[Step]:
     """``steps`` with ``front`` set: by latency, or where none is known of two steps, by size."""
+
+    timed = are_timed(steps)
 
     def cost(step: Step) -> float | None:
         return step.p50_ms if timed else step.bytes_on_disk
 
     there = [step for step in steps if step.is_comparable]
-    timed = sum(step.p50_ms is not None for step in there) > 1
     points = [
         (step.number, _worth(step.score), value)
         for step in there

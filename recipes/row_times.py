@@ -38,10 +38,15 @@ class RowTimes:
 
 
 def measure_times(
-    model: "Classifier", train: TokenizedRows, *, batch_size: int, precision: Literal["fp32", "bf16"]
+    model: "Classifier",
+    train: TokenizedRows,
+    *,
+    batch_size: int,
+    precision: Literal["fp32", "bf16"],
+    device: str = "cpu",
 ) -> RowTimes:
-    """Predict and train for some seconds, on the CPU, and start a process. ``model`` is changed."""
-    prediction = _time_prediction(model, train)
+    """Predict and train for some seconds, and start a process. ``model``, on ``device``, is changed."""
+    prediction = _time_prediction(model, train, device)
     fitting = int(SECONDS / 3 / max(TRAINING_FACTOR * prediction, 1e-9))
     batch_size = min(batch_size, max(FEW_ROWS, fitting), len(train))
     return RowTimes(
@@ -49,23 +54,23 @@ def measure_times(
         num_outputs=model.task.num_outputs,
         tokens=float(train.lengths.mean()),
         prediction_s=prediction,
-        training_s=_time_training(model, train, batch_size, precision),
+        training_s=_time_training(model, train, batch_size, precision, device),
         process_s=_time_process(model, train),
     )
 
 
-def _time_prediction(model: "Classifier", train: TokenizedRows) -> float:
+def _time_prediction(model: "Classifier", train: TokenizedRows, device: str) -> float:
     """Seconds of a row, rows of all lengths by chance."""
     from encoder.prediction import predict_logits
 
     order = np.random.default_rng(0).permutation(len(train))
     started = time.perf_counter()
-    predict_logits(model, train.select(order[:FEW_ROWS]))
+    predict_logits(model, train.select(order[:FEW_ROWS]), device=device)
     warm = (time.perf_counter() - started) / min(FEW_ROWS, len(train))
     number = int(min(ROWS, max(FEW_ROWS, SECONDS / max(warm, 1e-9))))
     some = train.select(order[:number])
     started = time.perf_counter()
-    predict_logits(model, some)
+    predict_logits(model, some, device=device)
     return (time.perf_counter() - started) / len(some)
 
 
@@ -74,7 +79,11 @@ class _EnoughError(Exception):
 
 
 def _time_training(
-    model: "Classifier", train: TokenizedRows, batch_size: int, precision: Literal["fp32", "bf16"]
+    model: "Classifier",
+    train: TokenizedRows,
+    batch_size: int,
+    precision: Literal["fp32", "bf16"],
+    device: str,
 ) -> float:
     """Seconds of a row in an update, all included; the first update, which is slower, does not count."""
     from encoder.training import TrainingConfig, train_
@@ -91,7 +100,7 @@ def _time_training(
             raise _EnoughError
 
     with tempfile.TemporaryDirectory(prefix="enc-") as folder, contextlib.suppress(_EnoughError):
-        train_(model, train, None, config, work_folder=Path(folder), on_progress=note)
+        train_(model, train, None, config, work_folder=Path(folder), device=device, on_progress=note)
     return (moments[-1] - moments[0]) / (batch_size * (len(moments) - 1))
 
 

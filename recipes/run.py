@@ -30,6 +30,7 @@ from recipes.chain_record import (
     write_record,
 )
 from recipes.observer import Observer, Recorder, Silent
+from recipes.report_config import FILE_NAME
 from recipes.result import Result, Run, now
 from recipes.run_config import RunConfig
 
@@ -83,7 +84,7 @@ def run(config: RunConfig, observer: Observer | None = None) -> ChainOutcome:
     keys = find_keys(chain)
     root.mkdir(parents=True, exist_ok=True)
     record = begin_record(chain, None if config.force else before)
-    return _Running(chain, root, keys, observer, record, before if config.force else None).run()
+    return _Running(chain, root, keys, observer, record, () if before is None else before.steps).run()
 
 
 def _check_root(root: Path, chain: Chain, *, force: bool) -> ChainRecord | None:
@@ -111,7 +112,7 @@ def _check_root(root: Path, chain: Chain, *, force: bool) -> ChainRecord | None:
 
 
 class _Running:
-    """A chain on its way."""
+    """A chain on its way; ``before`` are the steps that an earlier run left in ``root``."""
 
     def __init__(
         self,
@@ -120,11 +121,14 @@ class _Running:
         keys: Mapping[str, str],
         observer: Observer,
         record: ChainRecord,
-        forgotten: ChainRecord | None,
+        before: Sequence[StepRecord],
     ) -> None:
         self._chain, self._root, self._keys = chain, root, keys
-        self._observer, self._record, self._forgotten = observer, record, forgotten
+        self._observer, self._record, self._before = observer, record, before
         self._runs: list[Run] = []
+        # What is done already, and what was done or begun otherwise and is done anew, by folder.
+        self._finished: dict[str, Run] = {}
+        self._replaced: dict[str, StepRecord] = {}
         # What losses are counted from: in words, and its scores by split.
         self._reference: tuple[str, Mapping[str, Mapping[str, float | None]]] | None = None
 
@@ -144,30 +148,40 @@ class _Running:
         return ChainOutcome(self._root, self._record, tuple(self._runs), len(self._chain.steps))
 
     def _keep_steps(self) -> None:
-        """Begin the record: what is no step of this chain any more is not in it."""
-        if self._forgotten is not None:
-            for step in self._chain.steps:
-                clear(self._root, step)
-        kept = [one for one in self._record.steps if self._chain.find(one.folder)]
-        for one in self._record.steps:
-            if one not in kept:
+        """Begin the record, of what is done and of what goes on; all else goes, and the report of it.
+
+        It goes now and not when its step begins: a run that is killed or ends with a gate has nothing of an
+        earlier one beside its own.
+        """
+        kept = []
+        for step in self._chain.steps:
+            record, key = self._record.find(step.folder), self._keys[step.folder]
+            found = find_finished(self._root, step, record, key)
+            if found is not None:
+                self._finished[step.folder] = found
+            if record is not None and (found is not None or _resumes(step, record, key)):
+                kept.append(record)
+                continue
+            clear(self._root, step)
+            if record is not None:
+                self._replaced[step.folder] = record
+        if len(self._finished) < len(self._chain.steps):
+            (self._root / FILE_NAME).unlink(missing_ok=True)
+        for one in self._before:
+            if self._chain.find(one.folder) is None:
                 self._observer.note(f"{self._root / one.folder} is no step of this chain any more.")
         self._update(steps=tuple(kept))
 
     def _run_step(self, step: Step) -> Run:
-        record, key = self._record.find(step.folder), self._keys[step.folder]
         head = f"{step.title[0].upper()}{step.title[1:]} of {len(self._chain.steps)}"
-        found = find_finished(self._root, step, record, key)
-        if found is not None:
+        if found := self._finished.get(step.folder):
             self._observer.stage(f"{head}: done before with the same options and inputs")
             return found
-        resumes = record is not None and record.key == key and record.status == "begun" and step.kind.resumes
+        resumes = self._record.find(step.folder) is not None
         self._observer.stage(f"{head}{': going on where it was' if resumes else ''}")
-        if record is not None and not resumes:
-            self._say_why(step, record, key)
-        if not resumes:
-            clear(self._root, step)
-        self._begin(step, key)
+        if replaced := self._replaced.get(step.folder):
+            self._say_why(step, replaced)
+        self._begin(step, self._keys[step.folder])
         more = {"resume": True} if resumes else {}
         options = step.placed(self._root, self._chain.folders, **more)
         reset_peak_memory()
@@ -180,10 +194,10 @@ class _Running:
         self._set(step, seconds=time.perf_counter() - started)
         return made
 
-    def _say_why(self, step: Step, record: StepRecord, key: str) -> None:
+    def _say_why(self, step: Step, record: StepRecord) -> None:
         """Why a step that was done or begun before is done anew."""
         why = "; ".join(changed_options(step, record))
-        if record.key == key:
+        if record.key == self._keys[step.folder]:
             why = "its folder is not whole" if record.status != "begun" else "it was interrupted"
         self._observer.note(f"Done anew: {why or 'what it starts from has changed'}.")
 
@@ -241,6 +255,11 @@ class _Running:
     def _update(self, **values: object) -> None:
         self._record = self._record.model_copy(update=values)
         write_record(self._root, self._record)
+
+
+def _resumes(step: Step, record: StepRecord, key: str) -> bool:
+    """Whether what was begun goes on by the resume of its own command."""
+    return record.key == key and record.status == "begun" and step.kind.resumes
 
 
 @contextmanager

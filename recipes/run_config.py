@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from recipes.fields import MODEL_AND_DATA, OUTPUT
+from recipes.fields import MODEL_AND_DATA, OUTPUT, MaxDropOrNone
 from recipes.options import Options
 
 
@@ -30,10 +30,8 @@ class RunConfig(Options):
         "train/validation/test files, a data set hub name, or bbc-news.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "DATA"},
     )
-    max_drop: float | None = Field(
+    max_drop: MaxDropOrNone = Field(
         default=None,
-        ge=0,
-        allow_inf_nan=False,
         description="The loss of score against the first fine-tuned model that is allowed after any step, in "
         "points, instead of the recipe's: 1 is 0.01 of accuracy.",
         json_schema_extra=MODEL_AND_DATA,

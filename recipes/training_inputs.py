@@ -106,11 +106,21 @@ def read_training_data(
 def _check_task(options: TrainingOptions, data: "TaskData") -> None:
     if "train" not in data.splits:
         raise ConfigError(f"{options.data} has no training rows; it has {', '.join(data.splits)}")
-    names = metric_names(data.task.kind)
-    if options.best_metric is not None and options.best_metric not in names:
+    if options.best_metric is not None:
+        check_best_metric(options.best_metric, data.task)
+
+
+def check_best_metric(metric: str, task: Task) -> None:
+    """Refuse a score that is none of those of ``task``.
+
+    Raises:
+        ConfigError: with those that there are.
+    """
+    names = metric_names(task.kind)
+    if metric not in names:
         raise ConfigError(
-            f"--best-metric {options.best_metric}: a {in_words(data.task.kind)} task has {', '.join(names)}"
-            f"{did_you_mean(options.best_metric, names)}"
+            f"--best-metric {metric}: a {in_words(task.kind)} task has {', '.join(names)}"
+            f"{did_you_mean(metric, names)}"
         )
 
 

@@ -15,25 +15,18 @@ from recipes.fields import (
     READING,
     TRAINING,
     Device,
-    Encoding,
-    LabelColumn,
-    LabelSeparator,
-    LabelVariants,
     ModelOutput,
     OverwriteModel,
     ResidualBlockSize,
     ResidualOption,
     Resume,
     Seed,
-    TextColumn,
-    TextPairColumn,
     Threads,
-    ValidationFraction,
     column_problems,
     output_problems,
     residual_problems,
 )
-from recipes.options import Options
+from recipes.options import Options, ReadingOptions
 
 
 class LoopOptions(Options):
@@ -100,7 +93,7 @@ class LoopOptions(Options):
         return output_problems(overwrite=self.overwrite, resume=self.resume)
 
 
-class TrainingOptions(LoopOptions):
+class TrainingOptions(ReadingOptions, LoopOptions):
     """All about model, data, training and output. Paths are relative to the working directory.
 
     A config that extends it has options of its own, and says in ``problems`` what does not fit together.
@@ -119,18 +112,11 @@ class TrainingOptions(LoopOptions):
     )
     output: ModelOutput
 
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
-    label_separator: LabelSeparator = None
-    label_variants: LabelVariants = "refuse"
     task: TaskKind | None = Field(
         default=None,
         description="What to learn; otherwise inferred from the labels, and said.",
         json_schema_extra=READING,
     )
-    encoding: Encoding = None
-    validation_fraction: ValidationFraction = 0.1
     train_rows: int | None = Field(
         default=None,
         gt=0,

@@ -11,8 +11,9 @@ import pytest
 # One thread for the tests' tiny models, here and in the processes they start: waking a second one costs more
 # than it computes. Torch is imported after this; a caller's own setting stands.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Tests leave nothing in the user's cache.
+# Tests leave nothing in the user's cache, and what they read is as wide as it has to be.
 os.environ["ENC_CACHE"] = ""
+os.environ.pop("COLUMNS", None)
 
 GOOD = ("good", "lovely", "great", "bright")
 BAD = ("bad", "awful", "dull", "poor")

@@ -54,6 +54,7 @@ def plant(monkeypatch):
     monkeypatch.setattr("compress.latency_probing.find_table", lambda *_, **__: TABLE)
     monkeypatch.setattr("compress.latency_probing.measure_undisturbed", lambda *_, **__: BASELINE_MS)
     monkeypatch.setattr("recipes.compress_attempts.measure_in_turns", measure_by_table)
+    monkeypatch.setattr("recipes.row_times._time_process", lambda *_: 1.0)
 
 
 def make_candidate(name, drop, ms, *, proven=True, **more):

@@ -5,15 +5,19 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
+import commands.exit_codes
 from commands.app import run
 
 MAIN = "import sys; from commands.app import main; main()"
 # Runs a command line, then says on stdout which heavy libraries were imported for it.
 SPY = """
 import sys
+import commands.exit_codes
 from commands.app import run
 code = run(sys.argv[1:])
 heavy = ("torch", "datasets", "evaluate", "onnxruntime")
@@ -196,10 +200,21 @@ def test_mistake_in_the_data_is_a_message_without_traceback(tiny_model, tmp_path
     assert shown.out == ""
 
 
-def test_bug_shows_its_traceback(monkeypatch):
-    monkeypatch.setattr("recipes.evaluate.evaluate", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        run(["evaluate", "model", "--data", "data.csv"])
+@pytest.mark.parametrize("words", [["evaluate", "model", "--data", "data.csv"], ["runs", "."]])
+def test_bug_shows_its_traceback_and_has_an_exit_code_that_no_gate_has(words, monkeypatch, capsys):
+    for name in ("recipes.evaluate.evaluate", "recipes.runs.runs"):
+        monkeypatch.setattr(name, lambda *_, **__: 1 / 0)
+    assert run(words) == 70
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Traceback (most recent call last)" in shown.err
+    assert "a mistake of its own, not of yours: ZeroDivisionError: division by zero" in shown.err
+
+
+def test_exit_codes_are_those_that_the_documentation_lists():
+    page = (Path(__file__).parents[2] / "docs/exit-codes.md").read_text()
+    listed = set(map(int, re.findall(r"^\| `(\d+)` \|", page, re.MULTILINE)))
+    assert listed == {code for name, code in vars(commands.exit_codes).items() if name.isupper()}
 
 
 def test_reader_that_leaves_is_no_error(finetuned):
@@ -213,6 +228,28 @@ def test_reader_that_leaves_is_no_error(finetuned):
     )
     assert done.stdout.count("\n") == 1
     assert finetuned.with_name(finetuned.name + ".err").read_text() == ""
+
+
+def children_of(process):
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return path.read_text().split() if path.exists() else []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
+def test_told_to_stop_a_measurement_ends_with_the_processes_it_started(finetuned):
+    command = [sys.executable, "-c", MAIN, "bench", finetuned, "--min-seconds", "600", "--threads", "1"]
+    process = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True)
+    while not (children := children_of(process)) and process.poll() is None:
+        time.sleep(0.05)
+    process.terminate()
+    _, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stderr.splitlines()[-1]) == (130, "Interrupted.")
+    assert children
+    while any(
+        Path(f"/proc/{child}").exists() for child in children
+    ):  # one just forked finds its stdin closed
+        time.sleep(0.05)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from rich.console import Console
 import commands.progress
 from commands.progress import PlainProgress, TerminalProgress, show_progress
 from encoder.training import TrainingProgress
+from recipes.forecast import Forecast, Work
 
 
 def step(number, of=1000, validation=None, loss=0.5):
@@ -72,6 +73,29 @@ def test_terminal_shows_a_bar_and_cleans_up_after_an_interrupt(width):
     shown = console.file.getvalue()
     assert "━" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is back
+
+
+def test_what_is_ahead_is_a_line_for_the_whole_and_one_for_each_part(capsys):
+    works = (Work("a table", 61.0), Work("an export", 10.0, 1, 4), Work("a teacher", 5.0, 0, 1))
+    show_progress().ahead(Forecast((*works, Work("a training", 90.0, 0, 3)), trial_seconds=8.0))
+    assert capsys.readouterr().err.splitlines() == [
+        "Ahead: about 1 min 11 s to 6 min 16 s, by how much has to be tried",
+        "  a table: 1 min 01 s",
+        "  an export: 1 to 4 times 10 s",
+        "  a teacher: if needed, 5.0 s",
+        "  a training: 0 to 3 times 1 min 30 s",
+        "  Times are by a trial of 8.0 s on this machine as it is now, and right within a factor of two if "
+        "it stays so.",
+    ]
+
+
+def test_what_is_left_is_told_where_there_is_no_unit(clock, capsys):
+    progress = show_progress()
+    progress.stage("Measuring")
+    progress.working(0, 40)
+    clock[0] = 20.0
+    progress.working(10, 40)
+    assert capsys.readouterr().err.splitlines()[-1] == "  10 of 40 · 1 min 00 s left"
 
 
 def test_loss_is_not_shown_before_there_is_one():

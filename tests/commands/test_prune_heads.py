@@ -46,6 +46,13 @@ def test_gate_that_fails_is_exit_code_one_with_its_reason(words, tmp_path, capsy
         (["--sparsity", "0.5", "--heads", "3"], "--sparsity and --heads both say what stays"),
         (["--keep", "0:1", "--steps", "2"], "--steps has no say where --keep names what stays"),
         (["--sparsity", "1.5"], "--sparsity is '1.5'; expected a number at least 0 and at most 1"),
+        (
+            ["--sparsity", "1"],
+            "--sparsity 1 would leave no heads in any layer: the classifier reads",
+        ),
+        (["--sparsity", "0.99"], "at least 1 of 12 has to stay"),
+        (["--heads", "0"], "--heads 0 would leave no heads in any layer"),
+        (["--keep", "0:;1:;2:"], "--keep 0:;1:;2: would leave no heads in any layer"),
         (["--keep", "9:1"], "--keep: no layer 9; the model has 3, counted from 0"),
         (
             ["--heads", "5", "--normalize", "--scope", "layer"],

@@ -266,6 +266,60 @@ def test_of_many_trainings_those_of_the_line_in_the_headline_are_drawn(tmp_path)
     assert len(curves) == 6
 
 
+def write_all(folder, **runs):
+    for name, made in runs.items():
+        (folder / name).mkdir()
+        (folder / name / "run.json").write_text(made.to_json())
+    return write_report(folder).read_text(encoding="utf-8")
+
+
+def section(page, name):
+    return re.search(rf'<section class="[^"]*" id="{name}">.*?</section>', page, re.S)[0]
+
+
+@pytest.mark.parametrize("latency", [(), (make_latency(),)])
+def test_models_scored_on_other_rows_are_in_the_chart_and_said_to_be_no_comparison(tmp_path, latency):
+    here = make_result("a", "a", latency=latency)
+    other = here.data.model_copy(update={"fingerprint": "g", "source": "other.csv"})
+    page = write_all(tmp_path, a=here, b=make_result("b", "b", parent="a", data=other, latency=()))
+    steps = section(page, "steps")
+    assert "Accuracy against size" in steps and "Grey: scored on other rows" in steps
+    assert ": 3 b." in steps.split("Grey: ")[1]
+    traces = [trace for figure in figures_of(page).values() for trace in figure["data"]]
+    (grey,) = (trace for trace in traces if trace.get("name") == "on other rows")
+    assert grey["text"] == ["3"]
+    (front,) = (trace for trace in traces if trace.get("name") == "Pareto front")
+    assert len(front["x"]) == 1
+
+
+def test_one_model_alone_has_no_chart_and_that_is_said(tmp_path):
+    page = write_all(tmp_path, a=make_result("a", "a"))
+    assert "No chart: only one model here has both a score" in section(page, "steps")
+
+
+def test_no_chart_is_without_points_and_why_is_said(tmp_path):
+    """What has no number to show: a sweep without scores, classes without F1, a training without epochs."""
+    nameless = ClassScores(label="x", rows=1, predicted=0, right=0, precision=None, recall=None, f1=None)
+    classes = {"test": PerClass(classes=(nameless,) * 2, confusions=())}
+    sweep = make_sweep({0: [0.9, 0.91], 2: [0.8, 0.82]})
+    blank = tuple(one.model_copy(update={"mean": None, "scores": (None, None)}) for one in sweep.points)
+    trained = make_training()
+    trained = trained.model_copy(
+        update={"epochs": tuple(one.model_copy(update={"validation": None}) for one in trained.epochs)}
+    )
+    page = write_all(
+        tmp_path,
+        a=make_result("a", "a", training=trained, per_class=classes),
+        b=make_result("b", "b", sweep=sweep.model_copy(update={"points": blank})),
+    )
+    assert "No chart: F1 is defined for no class." in section(page, "classes")
+    assert "No chart: the score is defined at no point." in section(page, "freezing")
+    assert "No validation score was kept" in section(page, "training")
+    for figure in figures_of(page).values():
+        assert any(trace.get("z") or trace["x"] for trace in figure["data"])
+    assert page.count('class="plot"') == len(figures_of(page))
+
+
 def test_chart_without_data_is_left_out_and_what_would_fill_it_is_said(folder, capsys):
     shutil.rmtree(folder / "sweep")
     page = write_report(folder, folder / "other.html").read_text(encoding="utf-8")

@@ -1,9 +1,12 @@
 import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compress.process import WorkerProcess, default_threads
+from compress.sessions import Sessions
 from compress.workload import Workload
 from encoder.errors import CheckpointError, ConfigError, EncError
 
@@ -45,6 +48,29 @@ def test_threads_are_fixed_in_the_child_and_only_there(echo: str) -> None:
     with WorkerProcess("x", threads=3, module=echo) as worker:
         assert worker.ask("eval", code="{'n': os.environ['OMP_NUM_THREADS']}") == {"n": "3"}
     assert dict(os.environ) == before
+
+
+def test_an_interrupt_does_not_wait_for_what_a_worker_is_doing(echo: str) -> None:
+    with pytest.raises(KeyboardInterrupt), WorkerProcess("x", threads=1, module=echo) as worker:
+        worker.send("eval", code="__import__('time').sleep(60)")
+        raise KeyboardInterrupt
+    assert worker._process.returncode == -signal.SIGKILL
+
+
+def test_an_interrupt_while_a_worker_loads_its_model_ends_it(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    class Interrupted(WorkerProcess):
+        def receive(self) -> dict[str, Any]:
+            made.append(self)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("compress.sessions.WorkerProcess", Interrupted)
+    with Sessions(Workload(()), threads=1) as sessions, pytest.raises(KeyboardInterrupt):
+        sessions.open("torch-fp32", tiny_folder, device="cpu")
+    assert [one._process.returncode for one in made] == [-signal.SIGKILL]
 
 
 def test_a_crash_shows_what_the_process_last_said(echo: str) -> None:

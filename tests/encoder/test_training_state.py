@@ -1,5 +1,6 @@
+import io
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 import torch
@@ -55,5 +56,30 @@ def test_a_full_disk_is_told_and_the_state_before_stays(tmp_path: Path, monkeypa
     monkeypatch.setattr(torch, "save", write)
     with pytest.raises(EncError, match=rf"{STATE_FILE}: the training state cannot be written.*make room"):
         TrainingState(tmp_path, "run").save(Position(step=2), *parts())
+    assert [file.name for file in tmp_path.iterdir()] == [STATE_FILE]
+    assert TrainingState(tmp_path, "run").load_(*parts()) == before
+
+
+def test_an_interrupt_while_the_state_is_written_is_one_and_the_state_before_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Position(step=1)
+    TrainingState(tmp_path, "run").save(before, *parts())
+
+    class Interrupted(io.FileIO):
+        """A file at whose third piece Ctrl-C is pressed."""
+
+        pieces = 0
+
+        def write(self, content: Any) -> int:
+            self.pieces += 1
+            if self.pieces == 3:
+                raise KeyboardInterrupt
+            return super().write(content) or 0
+
+    monkeypatch.setattr(Path, "open", lambda path, mode: Interrupted(path, mode))
+    with pytest.raises(KeyboardInterrupt):
+        TrainingState(tmp_path, "run").save(Position(step=2), *parts())
+    monkeypatch.undo()
     assert [file.name for file in tmp_path.iterdir()] == [STATE_FILE]
     assert TrainingState(tmp_path, "run").load_(*parts()) == before

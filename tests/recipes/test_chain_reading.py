@@ -146,6 +146,7 @@ def test_all_mistakes_of_a_recipe_are_told_at_once_with_their_step(write, tiny_m
         (step("finetune") + step("export") + step("distill", layers=1, model="@export"), "is a graph, which"),
         (step("finetune") + step("evaluate") + step("bench", models=["@evaluate"]), "only measures"),
         (step("finetune") + step("prune-heads", heads=99), "heads 99: 01-finetune has 12 heads"),
+        (step("finetune") + step("prune-heads", sparsity=1), "sparsity 1 would leave no heads in any"),
         (step("freeze-sweep", points=[0, 9]), "points 9: {model} has 3 layers"),
         (step("finetune", freeze_layers=4), "freeze_layers 4: {model} has 3 layers"),
         (step("finetune") + step("drop-layers", layers=1) + step("distill", layers=2), "has 1 layer"),
@@ -172,6 +173,74 @@ def test_a_step_before_can_be_the_student(write, tiny_model, reviews):
     assert str(caught.value).endswith(
         "step 4 (drop-layers-2, enc drop-layers): layers 2: 03-distill has 1 layer"
     )
+
+
+def test_mistakes_about_data_are_told_with_all_others(write, tiny_model, reviews, tmp_path):
+    """Also those that only a later step would run into, and each once."""
+    (tmp_path / "other.csv").write_text("text,topic\nfine,pos\nbad,bda\n")
+    (tmp_path / "more.csv").write_text("body,x\nfine,1\n")
+    file = write(
+        f'[chain]\nmodel = "{tiny_model}"\ndata = "{reviews}"\nlabel_column = "lable"\n'
+        + step("finetune", epochs=3)
+        + step("distill", layers=8, label_column="label", unlabeled=str(tmp_path / "more.csv"))
+        + step("evaluate", data=str(tmp_path / "other.csv"), label_column="topic")
+        + step("prune-heads", sparsity=0.5)
+    )
+    with pytest.raises(ConfigError) as caught:
+        open_chain(RunConfig(recipe=file))
+    lines = [line.removeprefix(f"{file}: ") for line in str(caught.value).splitlines()]
+    assert "step 1 (finetune): unknown key 'epochs'; did you mean 'num_epochs'?" in lines
+    assert "step 2 (distill): layers 8: 01-finetune has 3 layers" in lines
+    told = f"{reviews / 'train.csv'}: no column 'lable' (label_column); did you mean 'label'?"
+    assert lines.count(told) == 1 and "the columns are: text, label" in lines
+    assert any(line.startswith("step 2 (distill): unlabeled: ") for line in lines)
+    assert "the columns are: body, x" in lines
+
+
+def test_labels_that_an_earlier_step_does_not_learn_are_told(write, tiny_model, reviews, tmp_path):
+    (tmp_path / "other.csv").write_text("text,label\nfine,pos\nbad,bda\n")
+    file = write(
+        f'[chain]\nmodel = "{tiny_model}"\ndata = "{reviews}"\n'
+        + step("finetune")
+        + step("evaluate", data=str(tmp_path / "other.csv"))
+    )
+    with pytest.raises(ConfigError, match=r"step 2 \(evaluate\): .*other\.csv:3: label 'bda' is none of the"):
+        open_chain(RunConfig(recipe=file))
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (step("finetune", best_metric="f1"), "step 1 (finetune): best_metric f1: a single-label task has"),
+        (step("finetune") + step("distill", layers=1, data="{only_test}"), "has no training rows; it has"),
+        (step("finetune") + step("export", prune_vocab="{empty}"), "prune_vocab: {empty}: the file is empty"),
+        (step("finetune") + step("distill", layers=1, device="cuda"), "step 2 (distill): device cuda: no"),
+    ],
+)  # fmt: skip
+def test_what_data_and_machine_do_not_have_is_told(
+    write, tiny_model, reviews, tmp_path, monkeypatch, steps, message
+):
+    monkeypatch.setattr("compress.machine.list_gpus", list)
+    (tmp_path / "only").mkdir()
+    (tmp_path / "only" / "test.csv").write_text((reviews / "test.csv").read_text())
+    (tmp_path / "empty.txt").touch()
+    places = {"{only_test}": str(tmp_path / "only"), "{empty}": str(tmp_path / "empty.txt")}
+    for name, path in places.items():
+        steps, message = steps.replace(name, path), message.replace(name, path)
+    file = write(f'[chain]\nmodel = "{tiny_model}"\ndata = "{reviews}"\n{steps}')
+    with pytest.raises(ConfigError) as caught:
+        open_chain(RunConfig(recipe=file))
+    assert message in str(caught.value)
+
+
+def test_large_data_are_left_to_the_first_step_but_for_what_it_would_not_tell(
+    write, tiny_model, reviews, monkeypatch
+):
+    monkeypatch.setattr("recipes.first_look.LOOKED_THROUGH_BYTES", 0)
+    head = f'[chain]\nmodel = "{tiny_model}"\ndata = "{reviews}"\n'
+    open_chain(RunConfig(recipe=write(head + 'label_column = "lable"\n' + step("finetune"))))
+    with pytest.raises(ConfigError, match=r"step 2 \(evaluate\): .*no column 'lable'"):
+        open_chain(RunConfig(recipe=write(head + step("finetune") + step("evaluate", label_column="lable"))))
 
 
 def test_a_missing_model_and_missing_data_are_told_once(write):

@@ -83,6 +83,23 @@ def test_what_needs_no_training_is_not_trained(options, finetuned):
     assert not options["output"].with_name("out.unfinished").exists()
 
 
+def test_what_is_ahead_is_said_before_it_begins_and_not_kept_with_the_result(untrained):
+    said = []
+
+    class Hearing(Silent):
+        def stage(self, name):
+            said.append(name)
+
+        def ahead(self, forecast):
+            said.append(forecast)
+
+    result = compress(CompressConfig(**untrained, target_speedup=3.5), Hearing())
+    (forecast,) = (one for one in said if not isinstance(one, str))
+    assert said.index(forecast) < next(at for at, one in enumerate(said) if "Measuring" in str(one))
+    assert 0 < forecast.least_seconds < forecast.most_seconds
+    assert not any("trial" in note for note in result.notes)
+
+
 def test_where_units_have_to_go_the_table_decides_how_many(untrained):
     """Twelve heads and 192 neurons in 3 ms; a goal between that and two layers takes some of all layers."""
     result = compress(CompressConfig(**untrained, target_speedup=4.5, max_drop=100.0))

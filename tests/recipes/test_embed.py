@@ -234,10 +234,24 @@ def test_exported_graph_in_8_bits_gives_nearly_the_vectors_of_the_model(exported
     assert cosines == pytest.approx(np.ones(len(TEXTS)), abs=0.03)
 
 
+@pytest.mark.parametrize(("pooling", "layers"), [(None, "-2"), ("max", "-2"), ("cls", "-1")])
+def test_where_no_layer_is_named_an_exported_graph_gives_the_last_that_it_computes(
+    exported, finetuned, texts, tmp_path, pooling, layers
+):
+    options = {} if pooling is None else {"pooling": pooling}
+    config = EmbedConfig(model=exported(graph="portable"), input=texts, output=tmp_path / "v.npy", **options)
+    result = embed(config)
+    wanted = expected(Path(finetuned.output), TEXTS, layers, pooling or "mean")
+    assert np.load(tmp_path / "v.npy") == pytest.approx(wanted, abs=1e-4)
+    assert (result.layers, result.pooling) == (layers, pooling or "mean")
+    assert any("--layers -2: of its last layer" in note for note in result.notes) == (layers == "-2")
+
+
 def test_what_an_exported_graph_does_not_compute_is_refused(exported, texts, tmp_path):
     model, output = exported(graph="portable"), tmp_path / "v.npy"
-    with pytest.raises(ConfigError, match="only the first token in its last layer"):
-        embed(EmbedConfig(model=model, input=texts, output=output))
+    for options in ({"layers": "-1"}, {"layers": "1:", "pooling": "cls"}):
+        with pytest.raises(ConfigError, match=r"the first token in its last layer, 3\. Take --layers -2 "):
+            embed(EmbedConfig(model=model, input=texts, output=output, **options))
     with pytest.raises(ConfigError, match="exported and runs as it is, in onnx-fp32"):
         embed(EmbedConfig(model=model, input=texts, output=output, layers="1", runtime="torch-bf16"))
     assert not output.exists()

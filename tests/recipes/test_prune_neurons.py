@@ -38,6 +38,14 @@ def test_layer_may_lose_all_its_neurons(options):
     assert result.pruning.rows == 0
 
 
+def test_all_neurons_may_go_as_long_as_there_are_heads(options):
+    result = prune_neurons(PruneNeuronsConfig(**options, sparsity=1.0))
+    assert result.pruning.units_after == 0
+    assert [shape.num_attention_heads for shape in load_classifier(options["output"]).config.layers] == [
+        4
+    ] * 3
+
+
 def test_mistakes_are_told(options):
     with pytest.raises(ConfigError, match=r"--neurons 193: .* has 192 neurons"):
         prune_neurons(PruneNeuronsConfig(**options, neurons=193))

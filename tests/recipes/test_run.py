@@ -11,6 +11,7 @@ import pytest
 from encoder.errors import ConfigError
 from recipes.chain_record import CHAIN_FILE, read_record
 from recipes.observer import Silent
+from recipes.report_config import FILE_NAME
 from recipes.result import read_result
 from recipes.run import run
 from recipes.run_config import RunConfig
@@ -212,6 +213,34 @@ def test_force_does_all_anew(options, tmp_path):
     assert watching.done_before() == []
     assert again.record.steps[0].begun >= first
     assert not (tmp_path / "out" / "01-finetune" / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("more", [{"force": True}, {"set": ("distill.layers=1",)}])
+def test_a_killed_run_has_nothing_of_an_earlier_one_beside_its_own(options, copied, more):
+    (copied / FILE_NAME).touch()
+
+    class Killing(Silent):
+        def training(self, progress):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(RunConfig(**options, output=copied, **more), Killing())
+    begun, done = ("01-finetune", []) if "force" in more else ("02-distill", ["01-finetune"])
+    assert not (copied / FILE_NAME).exists()
+    whole = [path.name for path in copied.iterdir() if path.is_dir() and not path.suffix]
+    assert whole == done
+    record = read_record(copied)
+    assert [(step.folder, step.status) for step in record.steps] == [
+        *((name, "done") for name in done),
+        (begun, "begun"),
+    ]
+    assert record.finished is None
+
+
+def test_the_report_of_a_chain_that_is_whole_stays(options, copied):
+    (copied / FILE_NAME).touch()
+    run(RunConfig(**options, output=copied))
+    assert (copied / FILE_NAME).exists()
 
 
 def test_the_folder_of_another_chain_or_of_something_else_is_refused(options, copied, tmp_path):
