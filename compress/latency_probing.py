@@ -91,9 +91,9 @@ def count_timings(config: EncoderConfig) -> int:
     return VISITS * count_graphs(config)
 
 
-def timing_seconds(run_s: float) -> float:
-    """How long one timing takes where nothing is in the way, of a graph that runs for ``run_s`` seconds."""
-    return WARM_UP_SECONDS + max(SECONDS, RUNS * run_s)
+def timing_seconds(run_s: float, *, busy: bool = False) -> float:
+    """How long one timing takes, a run being ``run_s`` seconds; ``busy``: others have the cores."""
+    return WARM_UP_SECONDS + (MOST_TRIES if busy else 1) * max(SECONDS, RUNS * run_s)
 
 
 def measure_table(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import ValidationError
 
+from compress.contention import core_time, is_disturbed, waiting_share
 from compress.deployed import CARD_FILE
 from compress.latency_table import LatencyTable
 from compress.process import default_threads
@@ -88,7 +89,7 @@ def _tell_ahead(config: CompressConfig, inputs: PruningInputs, work: Path, obser
     from recipes.row_times import measure_times
     from recipes.scoring import choose_precision
 
-    started = time.perf_counter()
+    started, before = time.perf_counter(), core_time()
     start, rows = inputs.start, inputs.splits.rows
     observer.stage("Trying how long a row takes")
     times = measure_times(
@@ -102,7 +103,8 @@ def _tell_ahead(config: CompressConfig, inputs: PruningInputs, work: Path, obser
     context = StepContext(start.config, start.config, counts, times.tokens, times)
     threads, tokens = default_threads(config.threads), _table_tokens(inputs)
     known = (work / TABLE_FILE).exists() or known_table(start.config, tokens=tokens, threads=threads)
-    forecast = foresee(config, context, has_table=bool(known))
+    busy = is_disturbed(waiting_share(before, core_time()))
+    forecast = foresee(config, context, has_table=bool(known), busy=busy)
     observer.ahead(replace(forecast, trial_seconds=time.perf_counter() - started))
 
 

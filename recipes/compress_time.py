@@ -24,27 +24,33 @@ REPAIR_COST = 4.0
 GRAPH_WRITING = 0.25
 
 
-def foresee(config: CompressConfig, context: StepContext, *, has_table: bool = False) -> Forecast:
+def foresee(
+    config: CompressConfig, context: StepContext, *, has_table: bool = False, busy: bool = False
+) -> Forecast:
     """What a compression with ``config`` will do; ``has_table``: its latency table is known already.
 
+    ``busy``: other processes have the cores, so that what they disturb is timed again.
     ``context.before`` is the model. How many candidates have to be exported or trained is found out on the
     way; that of several parts in int8 some may have to be kept in float is not foreseen.
     """
-    return Forecast(tuple(_works(config, context, has_table)))
+    return Forecast(tuple(_works(config, context, has_table, busy)))
 
 
-def _works(config: CompressConfig, context: StepContext, has_table: bool) -> Iterator[Work]:
+def _works(config: CompressConfig, context: StepContext, has_table: bool, busy: bool) -> Iterator[Work]:
     shape, each = context.before, context.predict(context.before)
     if has_table:
         yield Work("the latency table is known, and the original is timed", 2 * context.times.process_s)
     else:
         timings = count_timings(shape)
-        yield Work(f"latency table of this machine, {timings} timings", _table_seconds(context, timings))
+        seconds = _table_seconds(context, timings, busy)
+        yield Work(f"latency table of this machine, {timings} timings", seconds)
     rows = _limited(min(config.rows, context.train), IMPORTANCE_TOKENS, context)
     yield Work(f"importance of heads and neurons, {rows:,} training rows", 2 * rows * context.learn(shape))
     yield _scoring(context)
     export = context.rows.get("validation", 0) * each * TRIED_SHARE * (1 + GRAPH_SHARE)
     export += context.times.process_s * (1 + GRAPH_WRITING) + context.both_latencies()
+    if busy:  # and once more by its shortest runs
+        export += 2 * (context.times.process_s + timing_seconds(GRAPH_SHARE * each, busy=True))
     most = MOST_UNTRAINED + config.max_candidates
     yield Work("a candidate exported, proven and timed in turns with the original", export, 1, most)
     if config.max_candidates:
@@ -57,11 +63,11 @@ def _works(config: CompressConfig, context: StepContext, has_table: bool) -> Ite
     yield Work("the result scored on all rows", scored + context.times.process_s)
 
 
-def _table_seconds(context: StepContext, timings: int) -> float:
+def _table_seconds(context: StepContext, timings: int, busy: bool) -> float:
     """The original timed, the graphs written, each of them timed: half as deep, on average half full."""
     process, each = context.times.process_s, context.predict(context.before)
     writing = count_graphs(context.before) * (process * GRAPH_WRITING + CALIBRATION_ROWS * each / 2)
-    return 3 * process + writing + timings * timing_seconds(GRAPH_SHARE * each / 4)
+    return 3 * process + writing + timings * timing_seconds(GRAPH_SHARE * each / 4, busy=busy)
 
 
 def _scoring(context: StepContext) -> Work:

@@ -54,6 +54,15 @@ def test_a_table_that_is_known_takes_no_time(context):
     assert seconds(known)["the latency table is known"] < seconds(found)["latency table of this machine"] / 4
 
 
+def test_on_a_busy_machine_timings_are_repeated(context):
+    quiet, busy = (seconds(foresee(config(), context, busy=one)) for one in (False, True))
+    longer = {name for name in quiet if busy[name] > quiet[name]}
+    assert longer == {
+        "latency table of this machine",
+        "a candidate exported",
+    }
+
+
 @pytest.mark.parametrize("name", ["prediction_s", "training_s", "process_s"])
 def test_on_a_slower_machine_it_takes_longer(context, name):
     slower = {"times": RowTimes(**vars(context.times) | {name: 10 * getattr(context.times, name)})}
