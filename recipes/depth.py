@@ -13,7 +13,15 @@ from encoder.errors import ConfigError
 from encoder.rows import TokenizedRows
 from recipes.account import describe_run
 from recipes.depth_config import DepthConfig
-from recipes.depth_inputs import Subject, Texts, choose_tokenizer, look_first, make_rows, read_texts
+from recipes.depth_inputs import (
+    Subject,
+    Texts,
+    choose_tokenizer,
+    look_first,
+    make_rows,
+    read_texts,
+    usual_length,
+)
 from recipes.depth_result import DepthModel, DepthPoint, DepthResult, PipelinePart, TransitionPart
 from recipes.observer import Observer, Recorder, Silent
 from recipes.pretrain_result import describe_architecture
@@ -44,6 +52,7 @@ def depth(config: DepthConfig, observer: Observer | None = None) -> DepthResult:
     on_paper = None if pipeline is None else _describe_pipeline(pipeline, subjects, recorder)
     models: list[DepthModel] = []
     if subjects:
+        config = config.model_copy(update={"max_length": usual_length(config, subjects)})
         device = choose_device(config.device, config.threads)
         texts = read_texts(config, recorder)
         tokenizer = choose_tokenizer(subjects, texts, config, recorder)

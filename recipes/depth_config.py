@@ -52,7 +52,12 @@ class DepthConfig(Options):
     label_column: LabelColumn = None
     encoding: Encoding = None
     rows: int = Field(default=64, gt=0, description="Rows to look at.", json_schema_extra=MEASURING)
-    max_length: int = Field(default=128, ge=8, description="Tokens in a row.", json_schema_extra=MEASURING)
+    max_length: int = Field(
+        default=128,
+        ge=8,
+        description="Tokens in a row; fewer where nothing is said and an encoder holds fewer.",
+        json_schema_extra=MEASURING,
+    )
     seed: int = Field(
         default=0,
         ge=0,

@@ -19,7 +19,7 @@ from encoder.task import Task
 from encoder.tokenizer import Tokenizer
 from recipes.depth_config import DepthConfig
 from recipes.encoder_shape import is_shape, read_shape
-from recipes.encoders import FoundEncoder, find_encoder
+from recipes.encoders import FoundEncoder, asked_length, find_encoder
 from recipes.observer import Observer
 from recipes.result import check_output
 
@@ -69,7 +69,7 @@ def look_first(options: DepthConfig) -> tuple[OutputFolder | None, list[Subject]
         folder = check_output(options.output, overwrite=options.overwrite)
     for source in options.models:
         with problems.collected():
-            subjects.append(_find(source, options.max_length))
+            subjects.append(_find(source, asked_length(options)))
     with problems.collected():
         check_corpus(options.corpus)
     if options.data is not None:
@@ -82,10 +82,10 @@ def look_first(options: DepthConfig) -> tuple[OutputFolder | None, list[Subject]
     return folder, subjects
 
 
-def _find(source: str, max_length: int) -> Subject:
+def _find(source: str, max_length: int | None) -> Subject:
     if is_shape(source) and not Path(source).is_dir():
         config = read_shape(source, vocab_size=MADE_UP_VOCABULARY, option="CONFIG")
-        if max_length > config.max_tokens:
+        if max_length is not None and max_length > config.max_tokens:
             raise ConfigError(f"--max-length {max_length}: {source} has {config.max_tokens} positions")
         return Subject(source, config, None)
     try:
@@ -97,6 +97,14 @@ def _find(source: str, max_length: int) -> Subject:
             ) from error
         raise
     return Subject(source, found.config, found)
+
+
+def usual_length(options: DepthConfig, subjects: Sequence[Subject]) -> int:
+    """Tokens in a row: as asked for, otherwise no more than each of ``subjects`` holds."""
+    held = [
+        one.config.max_tokens if one.found is None else one.found.tokenizer.max_length for one in subjects
+    ]
+    return asked_length(options) or min(options.max_length, *held)
 
 
 def read_texts(options: DepthConfig, observer: Observer) -> Texts:

@@ -9,6 +9,7 @@ from encoder.errors import ConfigError
 from encoder.model_folder import is_exported, read_config, read_task, read_tokenizer, resolve_model
 from encoder.task import Task
 from encoder.tokenizer import Tokenizer
+from recipes.options import Options
 from recipes.part import Part
 from recipes.result import hash_model, read_result
 
@@ -39,6 +40,12 @@ class EncoderResult(Part):
     num_hidden_layers: int
     hidden_size: int
     max_length: int
+
+
+def asked_length(options: Options) -> int | None:
+    """``max_length`` of ``options``, where it was asked for: a default gives way to what an encoder holds."""
+    asked = "max_length" in options.model_fields_set
+    return getattr(options, "max_length", None) if asked else None
 
 
 def find_encoder(source: str, max_length: int | None = None, *, exported: bool = False) -> FoundEncoder:

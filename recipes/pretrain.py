@@ -53,6 +53,7 @@ def pretrain(config: PretrainConfig, observer: Observer | None = None) -> Pretra
     start = look_first(config, recorder, processes)
     if start.finished is not None:
         return start.finished
+    config = config.model_copy(update={"max_length": start.max_length})
     device = choose_device(config.device, config.threads)
     with processes.joined(device):
         corpus, found = read_texts(config, recorder)

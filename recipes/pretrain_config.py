@@ -91,7 +91,12 @@ class PretrainConfig(LoopOptions):
         description="The share of the tokens to guess.",
         json_schema_extra=TRAINING,
     )
-    max_length: int = Field(default=128, ge=8, description="Tokens in a row.", json_schema_extra=TRAINING)
+    max_length: int = Field(
+        default=128,
+        ge=8,
+        description="Tokens in a row; fewer where nothing is said and an encoder holds fewer.",
+        json_schema_extra=TRAINING,
+    )
 
     def problems(self) -> list[str]:
         """See ``Options``."""

@@ -12,7 +12,7 @@ from encoder.files import OutputFolder
 from encoder.processes import Processes
 from encoder.tokenizer import Tokenizer, load_tokenizer
 from recipes.encoder_shape import read_shape
-from recipes.encoders import FoundEncoder, find_encoder
+from recipes.encoders import FoundEncoder, asked_length, find_encoder
 from recipes.observer import Observer, counting
 from recipes.pretrain_config import TOKENIZER_KINDS, PretrainConfig
 from recipes.pretrain_result import PretrainResult, read_pretraining
@@ -31,7 +31,8 @@ TOKENIZER_FOLDER = "tokenizer"
 class Start:
     """The folder to make and the encoder to start from: ``config`` to make one, ``found`` to go on.
 
-    ``tokenizer`` is that of a model, if it is not to be made of the corpus; ``finished`` is the result, where
+    ``tokenizer`` is that of a model, if it is not to be made of the corpus; ``max_length`` are the tokens of
+    a row; ``finished`` is the result, where
     ``resume`` finds that all was done before.
     """
 
@@ -39,6 +40,7 @@ class Start:
     config: EncoderConfig
     found: FoundEncoder | None
     tokenizer: Tokenizer | None
+    max_length: int
     finished: PretrainResult | None
 
 
@@ -48,7 +50,7 @@ def look_first(options: PretrainConfig, observer: Observer, processes: Processes
     Raises:
         EncError: all that is wrong.
     """
-    problems = Problems()
+    problems, asked = Problems(), asked_length(options)
     folder = OutputFolder(options.output, overwrite=options.overwrite, resume=options.resume)
     config, found, tokenizer, finished = None, None, None, None
     with problems.collected():
@@ -58,21 +60,21 @@ def look_first(options: PretrainConfig, observer: Observer, processes: Processes
         check_corpus(options.corpus)
     with problems.collected():
         if options.model is not None:
-            found = find_encoder(options.model, options.max_length)
+            found = find_encoder(options.model, asked)
             tokenizer = _can_mask(found.tokenizer, f"--model {options.model}")
             config = converted(options, found.config)
         else:
             assert options.config is not None
             config = read_shape(options.config, vocab_size=options.vocab_size, option="--config")
-            if options.max_length > config.max_tokens:
+            if asked is not None and asked > config.max_tokens:
                 raise ConfigError(
-                    f"--max-length {options.max_length}: {options.config} has {config.max_tokens} positions "
+                    f"--max-length {asked}: {options.config} has {config.max_tokens} positions "
                     "(max_position_embeddings)"
                 )
             config = converted(options, config)
     if options.tokenizer not in TOKENIZER_KINDS:
         with problems.collected():
-            tokenizer = _tokenizer_of(options.tokenizer, options.max_length)
+            tokenizer = _tokenizer_of(options.tokenizer, asked)
     if options.batch_size < processes.count:
         with problems.collected():
             raise ConfigError(
@@ -86,10 +88,11 @@ def look_first(options: PretrainConfig, observer: Observer, processes: Processes
     assert config is not None
     if found is None and tokenizer is not None:
         config = config.model_copy(update={"pad_token_id": tokenizer.pad_token_id or 0})
-    return Start(folder, config, found, tokenizer, finished)
+    held = config.max_tokens if tokenizer is None else min(config.max_tokens, tokenizer.max_length)
+    return Start(folder, config, found, tokenizer, asked or min(options.max_length, held), finished)
 
 
-def _tokenizer_of(source: str, max_length: int) -> Tokenizer:
+def _tokenizer_of(source: str, max_length: int | None) -> Tokenizer:
     try:
         other = find_encoder(source, max_length)
     except CheckpointError as error:

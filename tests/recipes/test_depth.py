@@ -60,6 +60,12 @@ def test_a_fine_tuned_model_is_looked_at_through_its_labels(finetuned, reviews, 
     assert any("have the tokenizer of" in note for note in result.notes)
 
 
+def test_rows_are_no_longer_than_the_encoders_hold(shapes):
+    found = depth(DepthConfig(models=("tiny", shapes["post"]), rows=2))
+    assert found.config["max_length"] == 40
+    assert [model.tokens for model in found.models] == [80, 80]
+
+
 def test_a_corpus_is_guessed_and_a_new_head_is_said_to_be(tiny_model, shapes, reviews):
     result = look([str(tiny_model), shapes["post"]], corpus=(str(reviews),))
     assert result.learns == "hidden tokens"

@@ -92,11 +92,12 @@ def test_its_folder_is_a_model_to_go_on_from(pretrained, reviews, tmp_path):
 def test_attention_residuals_start_as_the_same_function(reviews, tmp_path):
     """An encoder that is made, or trained further, guesses at first what it would with plain residuals."""
     (tmp_path / "pre.toml").write_text(SHAPE + 'norm = "pre"\n')
-    how = {"num_epochs": 1, "learning_rate": 1e-2, "max_length": 16, "batch_size": 8, "precision": "fp32"}
+    how = {"num_epochs": 1, "learning_rate": 1e-2, "batch_size": 8, "precision": "fp32"}
     new = {"corpus": (str(reviews),), "config": str(tmp_path / "pre.toml"), "vocab_size": 60} | how
     plain = pretrain(PretrainConfig(**new, output=tmp_path / "plain"))
     made = pretrain(PretrainConfig(**new, output=tmp_path / "made", residual="attention"))
     assert made.before["loss"] == pytest.approx(plain.before["loss"], abs=1e-5)
+    assert made.encoder.max_length == 64  # all that it holds, less than is usual
     further = pretrain(
         PretrainConfig(
             corpus=(str(reviews),),
