@@ -34,7 +34,6 @@ def draw_sweep(part: SweepPart) -> Figure:
     sweep = part.sweep
     known = [point for point in sweep.points if point.mean is not None]
     title = METRIC_TITLES.get(sweep.metric, sweep.metric)
-    seeds = [(point.k, score) for point in known for score in point.scores if score is not None]
     data: list[dict[str, Any]] = [
         {
             "type": "scatter",
@@ -47,82 +46,86 @@ def draw_sweep(part: SweepPart) -> Figure:
         }
     ]
     if len(sweep.seeds) > 1:
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "one seed",
-                "x": [k for k, _ in seeds],
-                "y": [score for _, score in seeds],
-                "marker": {"size": 6, "color": COLOURS[4], "opacity": 0.7},
-                "hoverinfo": "skip",
-            }
-        )
-    for judgement, (symbol, colour) in JUDGEMENTS.items():
-        points = [point for point in known if point.judgement == judgement]
-        if points:
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": judgement,
-                    "x": [point.k for point in points],
-                    "y": [point.mean for point in points],
-                    "error_y": {
-                        "type": "data",
-                        "array": [point.spread or 0.0 for point in points],
-                        "color": colour,
-                        "thickness": 1.5,
-                        "width": 6,
-                    },
-                    "marker": {
-                        "size": 12,
-                        "symbol": symbol,
-                        "color": colour,
-                        "line": {"width": 2, "color": colour},
-                    },
-                    "hoverinfo": "text",
-                    "hovertext": [_tell_point(point, title) for point in points],
-                }
-            )
-    chosen = sweep.verdict.chosen
+        data.append(_every_seed(known))
+    judged = {name: [point for point in known if point.judgement == name] for name in JUDGEMENTS}
+    data += [_judged(points, name, title) for name, points in judged.items() if points]
+    places = [point.k for point in sweep.points]
     return make_figure(
         f"{title} against the number of frozen layers",
         data,
-        x=axis(
-            "layers frozen (k)", grid=False, tickmode="array", tickvals=[point.k for point in sweep.points]
-        ),
+        x=axis("layers frozen (k)", grid=False, tickmode="array", tickvals=places),
         y=axis(f"{sweep.split} {title}", tickformat=".2f"),
         height=360,
         legend=True,
-        shapes=[
-            {
-                "type": "line",
-                "xref": "x",
-                "yref": "paper",
-                "x0": chosen,
-                "x1": chosen,
-                "y0": 0,
-                "y1": 1,
-                "line": {"color": COLOURS[0], "width": 1.5, "dash": "dash"},
-                "layer": "below",
-            }
-        ],
-        annotations=[
-            {
-                "x": chosen,
-                "y": 0.02,
-                "xref": "x",
-                "yref": "paper",
-                "text": "chosen",
-                "showarrow": False,
-                "xanchor": "left" if chosen < max(point.k for point in sweep.points) else "right",
-                "yanchor": "bottom",
-                "xshift": 5 if chosen < max(point.k for point in sweep.points) else -5,
-                "font": {"color": COLOURS[0], "size": 12},
-            }
-        ],
+        **_mark_chosen(sweep.verdict.chosen, last=max(places)),
     )
+
+
+def _every_seed(points: Sequence[SweepPoint]) -> dict[str, Any]:
+    seeds = [(point.k, score) for point in points for score in point.scores if score is not None]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "one seed",
+        "x": [k for k, _ in seeds],
+        "y": [score for _, score in seeds],
+        "marker": {"size": 6, "color": COLOURS[4], "opacity": 0.7},
+        "hoverinfo": "skip",
+    }
+
+
+def _judged(points: Sequence[SweepPoint], judgement: str, title: str) -> dict[str, Any]:
+    symbol, colour = JUDGEMENTS[judgement]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": judgement,
+        "x": [point.k for point in points],
+        "y": [point.mean for point in points],
+        "error_y": {
+            "type": "data",
+            "array": [point.spread or 0.0 for point in points],
+            "color": colour,
+            "thickness": 1.5,
+            "width": 6,
+        },
+        "marker": {
+            "size": 12,
+            "symbol": symbol,
+            "color": colour,
+            "line": {"width": 2, "color": colour},
+        },
+        "hoverinfo": "text",
+        "hovertext": [_tell_point(point, title) for point in points],
+    }
+
+
+def _mark_chosen(k: int, *, last: int) -> dict[str, Any]:
+    """A line at ``k`` with a word beside it, which is on the left of the ``last`` k."""
+    line = {
+        "type": "line",
+        "xref": "x",
+        "yref": "paper",
+        "x0": k,
+        "x1": k,
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": COLOURS[0], "width": 1.5, "dash": "dash"},
+        "layer": "below",
+    }
+    word = {
+        "x": k,
+        "y": 0.02,
+        "xref": "x",
+        "yref": "paper",
+        "text": "chosen",
+        "showarrow": False,
+        "xanchor": "left" if k < last else "right",
+        "yanchor": "bottom",
+        "xshift": 5 if k < last else -5,
+        "font": {"color": COLOURS[0], "size": 12},
+    }
+    return {"shapes": [line], "annotations": [word]}
 
 
 def draw_losses(parts: Sequence[TrainingPart]) -> Figure | None:
