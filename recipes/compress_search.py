@@ -27,6 +27,16 @@ MARGIN = 0.92
 MOST_UNTRAINED, MOST_NEAREST = 4, 3
 
 
+def most_folders(max_candidates: int) -> int:
+    """How many folders with a whole model a search has on disk at most, before it is tidied up.
+
+    Of each candidate that is made in earnest its model and its export, of one that is trained what came of
+    that too; and those of the chosen one once more.
+    """
+    made = MOST_UNTRAINED + MOST_NEAREST + max_candidates
+    return 2 * made + max_candidates + 2
+
+
 @dataclass
 class Search:
     """The candidates, and those that are made in earnest until one meets the goal.

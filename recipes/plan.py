@@ -26,6 +26,8 @@ from encoder.task import Task
 from recipes.chain import Chain, Step, given_options
 from recipes.chain_record import find_finished, find_keys, read_record
 from recipes.chain_shapes import ORDER, Certainty, Shape, reshape
+from recipes.compress_config import CompressConfig
+from recipes.compress_search import most_folders
 from recipes.export_config import ExportConfig
 from recipes.observer import Observer, Silent
 from recipes.part import Part
@@ -250,6 +252,9 @@ class _Planner:
         from compress.planned_size import count_parameters
 
         learns = getattr(step.options, "num_epochs", 0) or getattr(step.options, "recover_epochs", 0)
+        if isinstance(step.options, CompressConfig):
+            amount *= most_folders(step.options.max_candidates) if trains else 1
+            learns = step.options.max_candidates
         if not (trains and learns):
             return amount
         return amount + TRAINING_BYTES * count_parameters(shape.config, self._inputs.task)

@@ -1,6 +1,7 @@
 """Claims about what `enc run --dry-run` tells beforehand."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -103,11 +104,19 @@ def test_sizes_told_beforehand_are_those_of_what_is_written(options, quick_proce
     assert again.seconds == again.disk_bytes == again.trial_seconds == 0
 
 
+COMPRESS = (
+    '\n[[steps]]\ncommand = "compress"\nmodel = "@freeze-sweep"\ntarget_speedup = 2\nmax_candidates = 0\n'
+)
+
+
 def test_what_a_gate_decides_is_a_bound(options, quick_process):
+    Path(options["recipe"]).write_text(RECIPE + COMPRESS)
     settings = ("prune-heads.sparsity=", "prune-heads.max_drop=1")
     plan = make_plan(RunConfig(**options, set=settings))
     sizes = {step.name: step.size for step in plan.steps}
     assert (sizes["prune-neurons"], sizes["prune-heads"], sizes["distill"]) == ("exact", "at most", "at most")
+    whole = plan.steps[-1]  # seven candidates at most, a model and an export of each, and the chosen one
+    assert (whole.size, whole.disk_bytes) == ("at most", 16 * whole.bytes_on_disk)
     assert json.loads(plan.to_json())["steps"][3]["options"] == {
         "max_drop": 1.0,
         "repair": False,
