@@ -169,6 +169,7 @@ class Maker:
         found = {}
         for unit in UNITS:
             self.observer.stage(f"Finding out which {unit} matter, on {len(rows):,} training rows")
+            self.observer.working(0, len(rows))
             found[unit] = score_units(
                 self.inputs.model,
                 rows,
@@ -202,6 +203,7 @@ class Maker:
         if plans:
             rows = f"{len(self.scored):,} validation rows"
             self.observer.stage(f"Scoring {len(plans)} candidates on {rows}, without training")
+            self.observer.working(0, len(plans))
         if self.before is None:
             self.before = self._score(self.inputs.model)
         for number, plan in enumerate(plans):
