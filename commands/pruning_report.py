@@ -91,7 +91,8 @@ def _what_went(pruning: PruningResult) -> Iterator[str]:
         yield f"Trained for {count(pruning.recover_epochs, 'epoch')} {when}{teacher}."
     for trial in pruning.trials:
         fall = "not defined" if trial.drop is None else f"{-trial.drop * 100:+.2f} points"
-        yield f"Tried: {trial.units:,} {pruning.unit} stay ({trial.sparsity:.0%} gone): {fall} on validation."
+        stay = f"{count(trial.units, pruning.unit.removesuffix('s'))} stay{'s' if trial.units == 1 else ''}"
+        yield f"Tried: {stay} ({trial.sparsity:.0%} gone): {fall} on validation."
 
 
 def _before_and_after(result: Result, pruning: PruningResult) -> "Table":

@@ -93,5 +93,5 @@ def test_trials_of_a_search_are_told():
     trials = (SearchTrial(units=3, sparsity=0.5, drop=0.02), SearchTrial(units=1, sparsity=0.83, drop=None))
     flat = " ".join(show(trials=trials, max_drop=1.0).split())
     assert "Tried: 3 heads stay (50% gone): -2.00 points on validation." in flat
-    assert "1 heads stay (83% gone): not defined on validation" in flat
+    assert "1 head stays (83% gone): not defined on validation" in flat
     assert "was decided on validation rows" in flat

@@ -139,7 +139,7 @@ def test_mistakes_are_told(config_with, classifier):
         keep_layers(model, [])
     with pytest.raises(CompressionError, match="no layer 2: the model has 2, counted from 0"):
         keep_layers(model, [0, 2])
-    with pytest.raises(CompressionError, match="1 layers named; the model has 2"):
+    with pytest.raises(CompressionError, match="1 layer named; the model has 2"):
         keep_units(model, "heads", [[0]])
     with pytest.raises(CompressionError, match="layer 1 has 32 neurons; there is no number 32"):
         keep_units(model, "neurons", [[0], [32]])

@@ -69,7 +69,7 @@ def test_each_row_has_the_line_on_which_it_begins() -> None:
     parsed = parse_delimited(text, name="f.csv", delimiter=",", problems=[])
     assert parsed is not None
     assert parsed.lines == [2, 5, 6]
-    assert parsed.notes == ("f.csv: 1 blank lines skipped",)
+    assert parsed.notes == ("f.csv: 1 blank line skipped",)
 
 
 def test_a_cell_of_a_megabyte_is_read_and_the_limit_of_csv_is_as_before() -> None:

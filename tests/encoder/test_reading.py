@@ -97,7 +97,7 @@ def test_json_lines_keep_types_lines_and_separators_inside_strings(tmp_path: Pat
     table = read(write(tmp_path, "f.jsonl", "\ufeff" + lines.replace("\r\n", "\r\n\r\n", 1)))
     assert table.columns == {"text": ["a\u2028b\u0085c\nd", None], "label": [["x"], 3], "more": [None, None]}
     assert table.places == [1, 3]
-    assert table.notes[0].endswith("1 blank lines skipped")
+    assert table.notes[0].endswith("1 blank line skipped")
 
 
 def test_all_faulty_json_lines_are_named(tmp_path: Path) -> None:

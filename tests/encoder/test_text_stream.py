@@ -61,7 +61,7 @@ def test_sound_tables_are_read_in_pieces(tmp_path, monkeypatch, name) -> None:
     texts = ["aä", "", 'two\r\nlines, "quoted"', "", "b"] if mark == "," else ["aä", "", "", "b"]
     assert found.num_rows == len(texts)
     assert list(found.pieces(2, 1)) == [texts[at : at + 2] for at in range(1, len(texts), 2)]
-    assert found.notes == (f"{tmp_path / name}: 1 blank lines skipped",)
+    assert found.notes == (f"{tmp_path / name}: 1 blank line skipped",)
 
 
 @pytest.mark.parametrize(
