@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from encoder.errors import ConfigError
+from encoder.output_lock import OutputLock, hold
 
 UNFINISHED_SUFFIX = ".unfinished"
 FAILED_SUFFIX = ".failed"
@@ -47,6 +48,8 @@ class OutputFolder:
     leaves that sibling, which ``resume`` takes up again; ``None`` for a command that cannot. What turns out
     not to be good enough for its name ends as ``failed``, a sibling named ``NAME.failed``. A single file that
     takes long to make is made in the same way, by ``check_file`` and ``finish_file``.
+
+    From its check on, until it has its name or is forgotten, no other process can work on it.
     """
 
     def __init__(self, path: Path, *, overwrite: bool = False, resume: bool | None = None) -> None:
@@ -55,11 +58,14 @@ class OutputFolder:
         self.failed = path.parent / (path.name + FAILED_SUFFIX)
         self.overwrite = overwrite
         self.resume = resume
+        self._lock: OutputLock | None = None
 
     def check(self) -> None:
-        """Refuse before any work is done: ConfigError if something is there, or nothing can be written."""
+        """Refuse before any work is done: ConfigError if something is there, or nothing can be written, or
+        another process is at it."""
         if self.path.name in ("", ".."):
             raise ConfigError(f"--output {self.path}: expected the name of a folder to create")
+        self._lock = hold(self.path)
         if self.overwrite and self.resume:
             raise ConfigError("--overwrite and --resume exclude each other: start again, or continue?")
         if self.path.is_file() or self.work.is_file():
@@ -106,6 +112,7 @@ class OutputFolder:
             raise ConfigError("--overwrite and --resume exclude each other: start again, or continue?")
         if self.path.is_dir():
             raise ConfigError(f"--output {self.path}: a folder of that name exists; choose another name")
+        self._lock = hold(self.path)
         if self.path.exists() and not (self.overwrite or (self.resume and self.work.exists())):
             raise ConfigError(
                 f"--output {self.path}: the file exists; choose another name, or --overwrite to replace it "
@@ -130,12 +137,14 @@ class OutputFolder:
             yield
         except BaseException:
             shutil.rmtree(self.work, ignore_errors=True)
+            self._release()
             raise
 
     def fail(self) -> None:
         """Give the work the name ``failed`` instead; what failed before goes, what is in ``path`` stays."""
         shutil.rmtree(self.failed, ignore_errors=True)
         self.work.rename(self.failed)
+        self._release()
 
     def finish(self) -> None:
         """Give the work its name. With ``overwrite`` the old folder goes only now."""
@@ -147,8 +156,14 @@ class OutputFolder:
             shutil.rmtree(old)
         else:
             self.work.rename(self.path)
+        self._release()
 
     def finish_file(self, whole: Path) -> None:
         """Give the file ``whole``, which is in ``work``, the name ``path``; nothing else stays."""
         whole.replace(self.path)
         shutil.rmtree(self.work)
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()

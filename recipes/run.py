@@ -15,6 +15,7 @@ from compress.memory import reset_peak_memory
 from encoder.errors import ConfigError, EncError
 from encoder.files import OutputFolder
 from encoder.metrics import LOWER_IS_BETTER
+from encoder.output_lock import held
 from recipes.chain import Chain, Step
 from recipes.chain_checking import check_chain
 from recipes.chain_reading import read_chain
@@ -79,12 +80,15 @@ def run(config: RunConfig, observer: Observer | None = None) -> ChainOutcome:
     """
     observer = observer or Silent()
     chain, root = open_chain(config)
-    before = _check_root(root, chain, force=config.force)
-    observer.stage("Looking at what is done already")
-    keys = find_keys(chain)
-    root.mkdir(parents=True, exist_ok=True)
-    record = begin_record(chain, None if config.force else before)
-    return _Running(chain, root, keys, observer, record, () if before is None else before.steps).run()
+    with held(root):
+        before = _check_root(root, chain, force=config.force)
+        if before is not None:
+            _check_steps(root, chain)
+        observer.stage("Looking at what is done already")
+        keys = find_keys(chain)
+        root.mkdir(parents=True, exist_ok=True)
+        record = begin_record(chain, None if config.force else before)
+        return _Running(chain, root, keys, observer, record, () if before is None else before.steps).run()
 
 
 def _check_root(root: Path, chain: Chain, *, force: bool) -> ChainRecord | None:
@@ -109,6 +113,17 @@ def _check_root(root: Path, chain: Chain, *, force: bool) -> ChainRecord | None:
             "choose another name, or --force to do all steps anew"
         )
     return before
+
+
+def _check_steps(root: Path, chain: Chain) -> None:
+    """Refuse to take away what a command that was called by itself is making of a step.
+
+    Raises:
+        ConfigError: another process works on the folder of a step.
+    """
+    for step in chain.steps:
+        with held(root / step.folder):
+            pass
 
 
 class _Running:

@@ -252,3 +252,20 @@ def test_the_folder_of_another_chain_or_of_something_else_is_refused(options, co
     (tmp_path / "full" / "file").touch()
     with pytest.raises(ConfigError, match="the folder is not empty, and no run of a recipe is in it"):
         run(RunConfig(**options, output=tmp_path / "full"))
+
+
+@pytest.mark.parametrize("taken", ["", "02-distill"])
+def test_a_chain_that_another_process_works_on_is_refused_and_stays(options, copied, whole, taken):
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom encoder.output_lock import hold\n"
+        "lock = hold(Path(sys.argv[1]))\nprint(flush=True)\nsys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(copied / taken)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        other.stdout.readline()
+        for more in ({}, {"force": True}, {"set": ("distill.layers=1",)}):
+            with pytest.raises(ConfigError, match=f"another enc .process {other.pid}. is working on it"):
+                run(RunConfig(**options, output=copied, **more))
+    assert hashes(copied) == hashes(whole.root)
+    assert not list(copied.glob(".*")) + list(copied.parent.glob(".*"))
