@@ -1,10 +1,9 @@
 """What all output has in common: the console, tables, and numbers written for reading.
 
 Nothing is ever cut to fit: a long name wraps, and where the output is not a terminal lines are as long as
-they need to be, unless COLUMNS says how wide they may be.
+they need to be: whoever reads a file finds paths and labels whole.
 """
 
-import os
 import re
 import sys
 from collections.abc import Iterable
@@ -18,16 +17,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WIDTH_OF_A_FILE = 200
-# Narrower than this no table can be read.
-NARROWEST = 20
 WIDEST = 110
 
 
 def open_console(*, stderr: bool = False) -> "Console":
-    """Where tables are printed; without colour when NO_COLOR is set or nobody watches.
-
-    The environment's COLUMNS is how wide they may be, in a terminal too.
-    """
+    """Where tables are printed; without colour when NO_COLOR is set or nobody watches."""
     from rich.console import Console
 
     console = Console(stderr=stderr, highlight=False)
@@ -35,9 +29,9 @@ def open_console(*, stderr: bool = False) -> "Console":
         console.width = min(console.width, WIDEST)
         return console
     stream = sys.stderr if stderr else sys.stdout
-    asked = os.environ.get("COLUMNS", "")
-    width = max(NARROWEST, int(asked)) if asked.isdecimal() else WIDTH_OF_A_FILE
-    return Console(file=cast("TextIO", _WithoutTrailingBlanks(stream)), highlight=False, width=width)
+    return Console(
+        file=cast("TextIO", _WithoutTrailingBlanks(stream)), highlight=False, width=WIDTH_OF_A_FILE
+    )
 
 
 class _WithoutTrailingBlanks:

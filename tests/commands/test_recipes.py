@@ -13,18 +13,6 @@ def test_all_presets_are_listed_with_their_steps(capsys):
     assert "finetune → distill" in shown
 
 
-@pytest.mark.parametrize("columns", [60, 80])
-def test_piped_it_is_no_wider_than_columns_and_nothing_is_lost(columns, capsys, monkeypatch):
-    assert run(["recipes", "list"]) == 0
-    as_long_as_needed = capsys.readouterr().out
-    monkeypatch.setenv("COLUMNS", str(columns))
-    assert run(["recipes", "list"]) == 0
-    shown = capsys.readouterr().out
-    assert max(map(len, shown.splitlines())) <= columns < max(map(len, as_long_as_needed.splitlines()))
-    assert all(name in shown for name in preset_names())
-    assert len("".join(shown.split())) >= len("".join(as_long_as_needed.replace("─", "").split()))
-
-
 def test_a_preset_is_shown_as_it_is(capsys):
     assert run(["recipes", "show", "quickstart"]) == 0
     assert capsys.readouterr().out == find_recipe("quickstart").text
