@@ -87,7 +87,10 @@ def build_config(config: type[Config], given: Mapping[str, Any], file: Path | No
     try:
         made = config(**(from_file | dict(given)))
     except ValidationError as error:
-        problems += explain(config, error, call)
+        told = "".join(problems)
+        problems += explain(
+            config, error, call, [name for name in config.model_fields if f"mean {name!r}" in told]
+        )
     if problems:
         raise ConfigError.from_problems(problems)
     return made

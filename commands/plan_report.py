@@ -34,7 +34,7 @@ def _sentence(step: PlannedStep) -> str:
 
 
 def _steps_table(plan: Plan) -> "Table":
-    table = make_table("step", "layers", "parameters", "MACs a token", "on disk", "time")
+    table = make_table("step", "layers", "parameters", "MACs\na token", "on disk", "time")
     for step in plan.steps:
         bound = BOUNDS[step.size or "exact"]
         made = step.parameters is not None
@@ -46,7 +46,7 @@ def _steps_table(plan: Plan) -> "Table":
             f"{bound}{size(step.bytes_on_disk or 0)}" if made else "",
             "done" if step.done else f"~ {duration(step.seconds)}",
         )
-    for column in table.columns[1:]:
+    for column in table.columns:
         column.no_wrap = True
     return table
 

@@ -37,7 +37,8 @@ def run(given: dict[str, Any], *, as_json: AsJson = False) -> None:
             progress.stage("Writing the report")
             page = write_report(outcome.root)
     except KeyboardInterrupt:
-        sys.stderr.write("\nInterrupted. The same command goes on where it was.\n")
+        without = ", without --force," if options.force else ""
+        sys.stderr.write(f"\nInterrupted. The same command{without} goes on where it was.\n")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         sys.stdout.write(outcome.record.to_json())

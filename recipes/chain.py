@@ -70,7 +70,8 @@ class ChainOptions(ReadingOptions):
 class Step:
     """One command. Its models are the folder names of other steps, or the names of models from outside.
 
-    ``options`` are complete but for where the chain is kept: ``placed`` says that.
+    ``options`` are complete but for where the chain is kept: ``placed`` says that. Of a recipe that is
+    refused, those of a step that ``is_whole`` are right; of another step nothing is asked but what it makes.
     """
 
     number: int
@@ -79,6 +80,7 @@ class Step:
     kind: StepKind
     options: Options
     models: tuple[str, ...]
+    is_whole: bool = True
 
     @property
     def folder(self) -> str:

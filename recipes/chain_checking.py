@@ -13,6 +13,9 @@ from recipes.chain_data import check_chain_data
 from recipes.chain_shapes import Shape, reshape
 from recipes.chain_steps import Made
 
+# Whatever their options, the layers and positions of their model are as many as before.
+KEEPS_LAYERS = ("finetune", "freeze-sweep", "prune-heads", "prune-neurons")
+
 
 def check_chain(chain: Chain) -> list[str]:
     """All that is wrong with the models, the data and the files that the steps name, with what they ask of a
@@ -38,6 +41,9 @@ class _Checker:
         shape: Shape | None = None
         for name in reversed(step.models):
             shape = self._shapes[name] if name in self._shapes else self._from_outside(step, name)
+        if not step.is_whole:  # what is wrong with it was told; so many layers and positions stay
+            self._shapes[step.folder] = shape if step.command in KEEPS_LAYERS else None
+            return
         self._check_sources(step)
         if getattr(step.options, "device", None) == "cuda":
             try:

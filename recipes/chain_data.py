@@ -47,6 +47,8 @@ class _Looking:
         options: Any = step.options
         before = self._task_of(step.models[0])
         self._tasks[step.folder] = before
+        if not step.is_whole:
+            return
         for problem in self._check_texts(step, before):
             yield step, problem
         data = getattr(options, "data", None)

@@ -21,6 +21,8 @@ Config = TypeVar("Config", bound=Options)
 DECIDED = ("output", "overwrite", "resume")
 TOP = ("chain", "steps")
 DATA_FILE = f"{REFERENCE}data"
+# Options that decide what kind of model a step leaves behind.
+SHAPING = ("keep", "format")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
@@ -144,31 +146,30 @@ class _Reader:
 
     def _make_steps(self, steps: Sequence[_Raw], options: ChainOptions) -> tuple[Step, ...]:
         made: list[Step] = []
-        sure = len(steps)  # so many steps make models that are known
+        sure = len(steps)  # of so many steps the command is known, and so what their models are
         for number, raw in enumerate(steps, 1):
-            step = None
             if raw.command:
-                step = self._make_step(number, raw, options, made, sure >= number)
-            if step is None:
-                sure = min(sure, number - 1)
+                made.append(self._make_step(number, raw, options, made, sure >= number))
             else:
-                made.append(step)
+                sure = min(sure, number - 1)
         return tuple(step for step in made if step.number <= sure)
 
     def _make_step(
         self, number: int, raw: _Raw, chain: ChainOptions, before: Sequence[Step], sure: bool
-    ) -> Step | None:
+    ) -> Step:
         kind, known = KINDS[raw.command], KINDS[raw.command].options.model_fields
         own = "" if raw.name == raw.command else f", {raw.command}"
         where = f"step {number} ({raw.name}{own}): "
         ours = [name for name in known if name not in DECIDED]
+        misspelt: list[str] = []
         for key in (*raw.values, *raw.set):
             spelt = f"--set {raw.name}.{key}" if key in raw.set else repr(key)
             if key in DECIDED:
                 self._tell(f"{spelt} is decided by enc run; leave it out", where)
             elif key not in known:
-                hint = suggest(key, ours) or f"; known are {', '.join(ours)}"
-                self._tell(f"unknown key {spelt}{hint}", where)
+                hint = suggest(key, ours)
+                misspelt += [name for name in ours if f"{name!r}" in hint]
+                self._tell(f"unknown key {spelt}{hint or '; known are ' + ', '.join(ours)}", where)
         shared = {"data": chain.data, **chain.shared()}
         values = {name: value for name, value in shared.items() if name in ours}
         values |= {name: value for name, value in raw.values.items() if name in ours}
@@ -182,8 +183,13 @@ class _Reader:
                 self._tell(problem, where)
         if "output" in known:
             values["output"] = Path(f"{number:02}-{raw.name}")
-        made = self._build(kind.options, values, lambda name: _spelt(name, raw.set, raw.name), where)
-        return None if made is None else Step(number, raw.name, raw.command, kind, made, models.names)
+        made = self._build(
+            kind.options, values, lambda name: _spelt(name, raw.set, raw.name), where, misspelt
+        )
+        is_whole = made is not None
+        if made is None:  # enough to say what it takes and makes
+            made = kind.options.model_construct(**{name: values[name] for name in values if name in SHAPING})
+        return Step(number, raw.name, raw.command, kind, made, models.names, is_whole)
 
     def _share_max_drop(self, values: dict[str, Any], chain: ChainOptions, where: str) -> None:
         """A step's ``max_drop`` of ``"25%"``, which is that share of the chain's."""
@@ -212,13 +218,18 @@ class _Reader:
                 )
 
     def _build(
-        self, config: type[Config], values: Mapping[str, Any], call: Callable[[str], str], where: str
+        self,
+        config: type[Config],
+        values: Mapping[str, Any],
+        call: Callable[[str], str],
+        where: str,
+        misspelt: Sequence[str] = (),
     ) -> Config | None:
         """``config`` of ``values``; without those that are wrong, which are told, if it can do without."""
         try:
             return config(**values)
         except ValidationError as error:
-            for problem in explain(config, error, call):
+            for problem in explain(config, error, call, misspelt):
                 self._tell(problem, where)
             wrong = {str(detail["loc"][0]) for detail in error.errors() if detail["loc"]}
         try:
@@ -263,7 +274,7 @@ class _Models:
             there = [START, *steps]
             hint = did_you_mean(wanted, there) or f"; there are {', '.join(REFERENCE + one for one in there)}"
             self.problems.append(f"model {name!r}: no step before it is called so{hint}")
-            return self._start
+            return MISSING
         step = steps[wanted]
         if step.makes is None:
             self.problems.append(f"model {name!r}: {step.title} only measures and makes no model")

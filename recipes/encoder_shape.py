@@ -53,36 +53,50 @@ def read_shape(source: str, *, vocab_size: int, option: str) -> EncoderConfig:
         raise ConfigError(f"{option} {source}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{option} {source}: not a TOML file: {error}") from error
-    problems = [
-        f"{source}: unknown key {key!r}"
-        + (did_you_mean(key, KNOWN) or f"; known are {', '.join(sorted(KNOWN))}")
-        for key in values
-        if key not in KNOWN
-    ]
-    problems += [f"{source}: {key} is missing" for key in REQUIRED if key not in values]
-    problems += [
-        f"{source}: {key} is {values[key]!r}; expected a whole number above 0"
-        for key in REQUIRED
-        if key in values and not _is_count(values[key])
-    ]
-    if problems:
-        raise ConfigError.from_problems(problems)
-    return _make(values, source, vocab_size)
+    problems, stand_ins = _wrong_keys(values, source)
+    if not problems:
+        return _make(values, source, vocab_size)
+    known = {key: value for key, value in values.items() if key in KNOWN}
+    try:
+        _make(known | stand_ins, source, vocab_size, is_whole=not stand_ins)
+    except ConfigError as error:
+        problems += str(error).splitlines()
+    raise ConfigError.from_problems(problems)
+
+
+def _wrong_keys(values: dict[str, Any], source: str) -> tuple[list[str], dict[str, Any]]:
+    """What is wrong with the names, and numbers in the place of those that have to be there and are not."""
+    problems, meant = [], ""
+    for key in values:
+        if key not in KNOWN:
+            hint = did_you_mean(key, KNOWN)
+            meant += hint
+            problems.append(
+                f"{source}: unknown key {key!r}{hint or '; known are ' + ', '.join(sorted(KNOWN))}"
+            )
+    stand_ins = {key: 1 for key in REQUIRED if not _is_count(values.get(key))}
+    for key in stand_ins:
+        if key in values:
+            problems.append(f"{source}: {key} is {values[key]!r}; expected a whole number above 0")
+        elif f"{key!r}" not in meant:
+            problems.append(f"{source}: {key} is missing")
+    return problems, stand_ins
 
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _make(values: dict[str, Any], source: str, vocab_size: int) -> EncoderConfig:
+def _make(values: dict[str, Any], source: str, vocab_size: int, *, is_whole: bool = True) -> EncoderConfig:
+    """The encoder of ``values``; if that ``is_whole`` not, only what is wrong with each is told."""
     hidden, heads = values["hidden_size"], values["num_attention_heads"]
-    if "head_size" not in values and hidden % heads:
+    if is_whole and "head_size" not in values and hidden % heads:
         raise ConfigError(
             f"{source}: hidden_size {hidden} is not a multiple of num_attention_heads {heads}; choose "
             "others, or say head_size"
         )
     usual = usual_intermediate_size(hidden, gated=values.get("gated") is True)
-    layer = {"head_size": hidden // heads, "intermediate_size": usual}
+    layer = {"head_size": max(1, hidden // heads), "intermediate_size": usual}
     layer |= {key: value for key, value in values.items() if key in LAYER_KEYS}
     whole = {key: value for key, value in values.items() if key not in LAYER_KEYS and key not in REQUIRED}
     defaults = {
@@ -106,6 +120,8 @@ def _make(values: dict[str, Any], source: str, vocab_size: int) -> EncoderConfig
         problems = []
         for one in error.errors():
             where = ".".join(str(part) for part in one["loc"])
+            if not (where or is_whole):
+                continue
             found = f" (found {one['input']!r})" if where else ""
             problems.append(f"{source}: {where + ': ' if where else ''}{_plain(one['msg'])}{found}")
         raise ConfigError.from_problems(problems) from error

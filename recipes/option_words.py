@@ -5,7 +5,7 @@ Whoever asks says how a field is called where its value came from: an option, a 
 
 import re
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal
@@ -109,9 +109,29 @@ def extra_of(field: FieldInfo) -> dict[str, Any]:
     return dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
 
 
-def explain(config: type[BaseModel], error: ValidationError, call: Callable[[str], str]) -> list[str]:
-    """The problems that pydantic found, in our words; ``call`` gives the name that a field is called by."""
-    return [problem for detail in error.errors() for problem in _explain_one(config, detail, call)]
+def explain(
+    config: type[BaseModel],
+    error: ValidationError,
+    call: Callable[[str], str],
+    misspelt: Collection[str] = (),
+) -> list[str]:
+    """The problems that pydantic found, in our words; ``call`` gives the name that a field is called by.
+
+    Fields that are ``misspelt`` were told already: that they are missing is not told as well.
+    """
+    return [
+        problem
+        for detail in error.errors()
+        if not _is_told(detail, misspelt)
+        for problem in _explain_one(config, detail, call)
+    ]
+
+
+def _is_told(detail: ErrorDetails, misspelt: Collection[str]) -> bool:
+    """Whether it is about a field that is not there only because it was spelt otherwise."""
+    if detail["loc"]:
+        return detail["type"] == "missing" and detail["loc"][0] in misspelt
+    return any(f"`{name}`" in detail["msg"] for name in misspelt)
 
 
 def _explain_one(config: type[BaseModel], detail: ErrorDetails, call: Callable[[str], str]) -> list[str]:

@@ -118,6 +118,11 @@ def check_unchanged(started: Path, this: Mapping[str, Any], work: Path) -> None:
         )
 
 
+def holds_work(work: Path) -> bool:
+    """Whether there is more in ``work`` than that a run was started."""
+    return any(path.is_file() and path.name != STARTED_FILE for path in work.rglob("*"))
+
+
 def finish(folder: OutputFolder) -> None:
     """Tidy up the work, which run.json says is complete, and give it its name."""
     shutil.rmtree(folder.work / TRAINING_FOLDER, ignore_errors=True)

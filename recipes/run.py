@@ -33,6 +33,7 @@ from recipes.chain_record import (
 from recipes.observer import Observer, Recorder, Silent
 from recipes.report_config import FILE_NAME
 from recipes.result import Result, Run, now
+from recipes.resuming import holds_work
 from recipes.run_config import RunConfig
 
 RUNS = Path("runs")
@@ -174,7 +175,7 @@ class _Running:
             found = find_finished(self._root, step, record, key)
             if found is not None:
                 self._finished[step.folder] = found
-            if record is not None and (found is not None or _resumes(step, record, key)):
+            if record is not None and (found is not None or _resumes(self._root, step, record, key)):
                 kept.append(record)
                 continue
             clear(self._root, step)
@@ -213,7 +214,10 @@ class _Running:
         """Why a step that was done or begun before is done anew."""
         why = "; ".join(changed_options(step, record))
         if record.key == self._keys[step.folder]:
-            why = "its folder is not whole" if record.status != "begun" else "it was interrupted"
+            if record.status == "begun":
+                self._observer.note("It was interrupted, and nothing of it was kept: it starts again.")
+                return
+            why = "its folder is not whole"
         self._observer.note(f"Done anew: {why or 'what it starts from has changed'}.")
 
     def _missed(self, step: Step, found: Run) -> str | None:
@@ -272,9 +276,11 @@ class _Running:
         write_record(self._root, self._record)
 
 
-def _resumes(step: Step, record: StepRecord, key: str) -> bool:
-    """Whether what was begun goes on by the resume of its own command."""
-    return record.key == key and record.status == "begun" and step.kind.resumes
+def _resumes(root: Path, step: Step, record: StepRecord, key: str) -> bool:
+    """Whether what was begun goes on by the resume of its own command, which has kept something of it."""
+    if record.key != key or record.status != "begun" or not step.kind.resumes:
+        return False
+    return holds_work(OutputFolder(root / step.folder).work)
 
 
 @contextmanager

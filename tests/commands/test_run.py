@@ -67,12 +67,17 @@ def test_an_interrupt_says_how_it_goes_on(words, capsys, monkeypatch):
     monkeypatch.setattr("recipes.finetune.finetune", interrupt)
     assert run(words) == 130
     assert "The same command goes on where it was." in capsys.readouterr().err
+    assert run([*words, "--force"]) == 130
+    assert "The same command, without --force, goes on where it was." in capsys.readouterr().err
 
 
 def test_a_dry_run_shows_each_step_and_does_nothing(words, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("recipes.row_times._time_process", lambda *_: 1.0)
     assert run([*words, "--dry-run"]) == 0
     shown = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*words, "--dry-run"]) == 0
+    assert " 02-drop-layers " in [line[:16] for line in capsys.readouterr().out.splitlines()]
     (first,) = (line for line in shown.splitlines() if line.startswith(" 01-finetune"))
     assert " 30,626 " in first and first.rstrip().endswith("s")
     assert "  02-drop-layers: enc drop-layers of 01-finetune, latency = false, layers = 2\n" in shown

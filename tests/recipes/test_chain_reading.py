@@ -137,6 +137,41 @@ def test_all_mistakes_of_a_recipe_are_told_at_once_with_their_step(write, tiny_m
     }
 
 
+def problems_of(file):
+    with pytest.raises(ConfigError) as caught:
+        open_chain(RunConfig(recipe=file))
+    return [line.removeprefix(f"{file}: ") for line in str(caught.value).splitlines()]
+
+
+def test_a_step_that_is_not_there_is_one_mistake(write, tiny_model, reviews):
+    head = f'[chain]\nmodel = "{tiny_model}"\ndata = "{reviews}"\n'
+    assert problems_of(write(head + step("finetune") + step("export", model="@nowhere"))) == [
+        "step 2 (export): model '@nowhere': no step before it is called so; there are @start, @finetune"
+    ]
+
+
+def test_a_misspelt_key_is_not_missing_as_well(write, tiny_model, reviews):
+    head = f'[chain]\nmodel = "{tiny_model}"\ndata = "{reviews}"\n'
+    steps = step("finetune") + step("prune-heads", sparsty=0.3) + step("distill", layer=2, seed=-1)
+    assert problems_of(write(head + steps)) == [
+        "step 2 (prune-heads): unknown key 'sparsty'; did you mean 'sparsity'?",
+        "step 3 (distill): unknown key 'layer'; did you mean 'layers'?",
+        "step 3 (distill): seed is -1; expected a whole number at least 0 and below 4,294,967,296",
+    ]
+
+
+def test_a_wrong_step_does_not_hide_what_is_wrong_with_layers_behind_it(write, tiny_model, reviews):
+    head = f'[chain]\nmodel = "{tiny_model}"\ndata = "{reviews}"\n'
+    steps = step("finetune") + step("prune-heads", sparsity=1.5) + step("distill", layers=8)
+    told = problems_of(write(head + steps))
+    assert "step 3 (distill): layers 8: 02-prune-heads has 3 layers" in told
+    assert any(line.startswith("step 2 (prune-heads): sparsity is 1.5") for line in told)
+    steps = step("finetune", freeze_layers=3, train_last=2) + step("drop-layers", layers=99)
+    told = problems_of(write(head + steps))
+    assert any("freeze_layers" in line for line in told)
+    assert "step 2 (drop-layers): layers 99: 01-finetune has 3 layers" in told
+
+
 @pytest.mark.parametrize(
     ("steps", "message"),
     [

@@ -52,6 +52,15 @@ def test_all_that_is_wrong_with_a_file_is_told(tmp_path, text, messages):
         assert caught.match(rf"own\.toml: .*{message}" if "not a TOML" not in message else message)
 
 
+def test_a_misspelt_key_hides_no_wrong_value_and_is_not_missing_as_well(tmp_path):
+    text = NEEDED.replace("hidden_size", "hiden_size") + 'norm = "prae"\nactivation = "gelo"\n'
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, text)
+    first, *more = str(caught.value).splitlines()
+    assert "unknown key 'hiden_size'; did you mean 'hidden_size'?" in first
+    assert len(more) == 2 and "norm: " in more[0] and "activation: " in more[1]
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -190,6 +190,24 @@ def test_a_chain_killed_in_each_of_its_steps_ends_as_one_that_was_not(options, w
     assert read_result(root / "02-distill").training.resumed_from_step is not None
 
 
+def test_a_step_of_which_nothing_was_kept_starts_again_and_says_so(options, tmp_path):
+    class Stopping(Watching):
+        def stage(self, name):
+            super().stage(name)
+            if name.startswith("Looking at ") and "done" not in name:
+                raise KeyboardInterrupt
+
+    root = tmp_path / "killed"
+    words = [options["model"], options["data"], options["recipe"], str(root), "step 1", "Training on"]
+    assert subprocess.run([sys.executable, "-c", KILLED, *words]).returncode == -signal.SIGKILL
+    assert list(root.glob("*.unfinished"))
+    watching = Stopping()
+    with pytest.raises(KeyboardInterrupt):
+        run(RunConfig(**options, output=root), watching)
+    assert "Step 1 (finetune) of 3" in watching.said
+    assert "It was interrupted, and nothing of it was kept: it starts again." in watching.said
+
+
 def test_a_chain_that_starts_from_a_fine_tuned_model_counts_losses_from_that(finetuned, options, tmp_path):
     (tmp_path / "two.toml").write_text(
         '[chain]\nlatency = false\n[[steps]]\ncommand = "distill"\nlayers = 1\n'
