@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from commands.result_tables import METRIC_TITLES, show_result
 from commands.tables import count, make_table, number, print_indented, size
-from compress.latency import Latency
 from compress.latency_table import LatencyTable
 from recipes.compress_result import Candidate, CompressResult
+from recipes.compress_verdict import times_as_fast
 from recipes.result import Result
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def _about_table(found: CompressResult) -> Iterator[str]:
     table, goal = found.table, found.goal
     yield (
         f"For one row of {count(table.tokens, 'token')}, ONNX Runtime on {table.device_name}, "
-        f"{count(table.threads, 'thread')}. The original takes {goal.baseline_ms:.2f} ms in torch in fp32; "
-        f"the goal is {goal.limit_ms:.2f} ms."
+        f"{count(table.threads, 'thread')}; of each the shortest runs. So measured the original takes "
+        f"{goal.baseline_ms:.2f} ms in torch in fp32; candidates are planned for {goal.limit_ms:.2f} ms."
     )
     if not table.reliable:
         yield "Other work on this machine disturbed these times."
@@ -67,11 +67,11 @@ def _about_table(found: CompressResult) -> Iterator[str]:
 
 def _candidates(result: Result, found: CompressResult) -> "Table":
     metric = METRIC_TITLES.get(result.main_metric, result.main_metric)
-    made = make_table("candidate", metric, "points", "table ms", "measured ms", "faster", "size", "")
+    made = make_table("candidate", metric, "points", "table ms", "p50 ms", "faster", "size", "")
     made.columns[-1].justify = "left"
-    for one in sorted(found.candidates, key=_time):
-        measured = "" if one.latency_ms is None else f"{one.latency_ms:.2f}"
-        ratio = one.speedup or found.goal.baseline_ms / _time(one)
+    speeds = times_as_fast(found.candidates, found.goal)
+    for ratio, one in sorted(zip(speeds, found.candidates, strict=True), key=lambda pair: -pair[0]):
+        measured = "" if one.latency_ms is None else f"{one.latency_ms:.2f}" + (" *" if one.disturbed else "")
         made.add_row(
             one.name,
             number(one.score),
@@ -85,10 +85,6 @@ def _candidates(result: Result, found: CompressResult) -> "Table":
     return made
 
 
-def _time(one: Candidate) -> float:
-    return one.predicted_ms if one.latency_ms is None else one.latency_ms
-
-
 def _marks(one: Candidate) -> str:
     marks = {"chosen": one.chosen, "Pareto": one.pareto, "failed": bool(one.failures)}
     return ", ".join(name for name, is_so in marks.items() if is_so)
@@ -98,11 +94,11 @@ def _about_candidates(found: CompressResult) -> Iterator[str]:
     rows = {one.rows for one in found.candidates}
     yield (
         f"Scores of {' or '.join(f'{number:,}' for number in sorted(rows))} validation rows, points against "
-        "the original on the same ones; measured: exported, and timed in turns with the original. Pareto: no "
-        "other loses as little and takes as little time."
+        "the original on the same ones. p50: exported, and timed in turns with the original; faster: in "
+        "those turns, elsewhere by the table, as right as it was for what was timed. Pareto: no other loses "
+        "as little and takes as little time."
     )
     if found.trained:
         yield f"{count(found.trained, 'candidate')} trained for {count(found.num_epochs, 'epoch')} at most."
-    latencies = [one for one in found.latency_before if isinstance(one, Latency)]
-    if not all(one.is_reliable for one in latencies):
-        yield "Other work on this machine disturbed the measurement of time; repeat it when it is quiet."
+    if any(one.disturbed for one in found.candidates):
+        yield "*: other work on this machine disturbed the measurement; repeat it when it is quiet."

@@ -54,7 +54,8 @@ def add_candidates(page: Page, report: Report) -> None:
             note(
                 f"{count(len(part.candidates), 'candidate')}.",
                 f"Chosen: {listed(chosen)}." if chosen else "",
-                "Hollow: not made and timed, but predicted from a table of times of this machine."
+                "Placed by how many times as fast as the original each is, the chosen one at its measured "
+                "p50. Hollow: not made and timed, but predicted from a table of times of this machine."
                 if figure
                 else "",
             ),

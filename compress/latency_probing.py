@@ -139,7 +139,10 @@ def measure_table(
 
 
 def measure_undisturbed(model: Path, runtime: str, workload: Workload, *, threads: int) -> float:
-    """The p50 of ``model`` in ``runtime`` on the first case of ``workload``, in ms, as a table has it."""
+    """The p50 of ``model`` in ``runtime`` on the first case of ``workload``, in ms, as a table has it.
+
+    It is shorter than a p50 of all runs, and no measure of what somebody waits for.
+    """
     found = []
     with Sessions(workload, threads=threads) as sessions:
         for _ in range(VISITS):
@@ -165,13 +168,16 @@ def undisturbed_p50(durations: NDArray[np.float64], wait: float | None) -> float
     """The p50 over inputs of ``durations`` [passes, inputs], as it would be if nothing else ran.
 
     Of each input its shortest run: what another process does to a run can only make it longer. Where others
-    had the core for the share ``wait`` of the time, no long run may be free of that; then its mean, less that
-    share, is nearer the truth. With one thread that is exact but for what a lost cache costs.
+    had the core for the share ``wait`` of the time, no long run may be free of that; then the mean of all
+    runs, less that share, is nearer the truth, and shortens all inputs alike. It has to be the mean of all:
+    what a few short runs waited for is no part of the others. With one thread it is exact but for what a lost
+    cache costs.
     """
-    shortest = float(np.median(durations.min(0)))
+    shortest = durations.min(0)  # [inputs]
+    p50 = float(np.median(shortest))
     if wait is None or not is_disturbed(wait):
-        return shortest
-    return min(shortest, float(np.median(durations.mean(0))) * (1 - wait))
+        return p50
+    return p50 * min(1.0, float(durations.mean()) * (1 - wait) / float(shortest.mean()))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from encoder.errors import CompressionError, ExportError
 from encoder.files import write_atomic
 from recipes.account import make_account
 from recipes.against import describe_against
-from recipes.compress_attempts import DECIDES, Attempt, Exported, measure_shortest
+from recipes.compress_attempts import DECIDES, Attempt, Exported
 from recipes.compress_config import CompressConfig
 from recipes.compress_result import CompressResult, Goal
 from recipes.compress_search import Search
@@ -38,6 +38,7 @@ from recipes.pruning_inputs import PruningInputs, look_at_model, read_rows, scor
 from recipes.result import RUN_FILE, Result, describe_model, describe_parent
 from recipes.resuming import claim, finish
 from recipes.scoring import Scored, score_split
+from recipes.trained import make_latency_workload
 
 if TYPE_CHECKING:
     from encoder.model import Classifier
@@ -117,7 +118,8 @@ def _measure(
     config: CompressConfig, inputs: PruningInputs, work: Path, observer: Observer
 ) -> tuple[LatencyTable, Goal]:
     """The latency table of this machine, and the goal in ms; what an interrupted run found is taken."""
-    from compress.latency_probing import find_table
+    from compress.latency_probing import find_table, measure_undisturbed
+    from compress.workload import Workload
 
     file = work / TABLE_FILE
     with suppress(OSError, ValidationError, ValueError, KeyError):
@@ -125,7 +127,8 @@ def _measure(
         return LatencyTable.model_validate_json(lines[0]), Goal.model_validate_json(lines[1])
     threads, tokens = default_threads(config.threads), _table_tokens(inputs)
     observer.stage("Measuring the original in torch")
-    baseline = measure_shortest(inputs.start.found.folder, inputs, runtime="torch-fp32", threads=threads)
+    single = Workload(make_latency_workload(inputs.splits.rows[DECIDES]).cases[:1])
+    baseline = measure_undisturbed(inputs.start.found.folder, "torch-fp32", single, threads=threads)
     observer.stage(f"Measuring what heads, neurons and layers take here, at {tokens} tokens")
     table = find_table(inputs.start.config, tokens=tokens, threads=threads, on_done=observer.working)
     asked = config.target_ms

@@ -10,8 +10,9 @@ from recipes.pruning_result import SpeedupResult
 class Goal(Part):
     """What is asked for. ``max_drop`` in points; one of the other two is ``None``.
 
-    ``baseline_ms`` is what the model took before anything was done, in torch in fp32, and ``limit_ms`` what
-    follows of it for the result.
+    ``baseline_ms`` is what the model took before anything was done, in torch in fp32, by its shortest runs,
+    as the table has times, and ``limit_ms`` what follows of it for what is planned. Neither judges whether
+    the goal is met: that does what was timed in turns.
     """
 
     max_drop: float
@@ -26,8 +27,9 @@ class Candidate(Part):
 
     ``kept_layers`` are those of the original. ``score`` and ``drop`` (a fraction, against the original on the
     same rows) are of ``rows`` validation rows, in torch or, where ``proven``, of the exported folder.
-    ``predicted_ms`` is by the table; ``latency_ms`` and ``speedup`` were measured, ``None`` where it was not
-    exported; ``speedup_low`` and ``speedup_high`` bound that ratio, where it was measured in turns.
+    ``predicted_ms`` is by the table; ``latency_ms`` (p50) and ``speedup``, with its interval ``speedup_low``
+    to ``speedup_high``, were measured in turns with the original, ``None`` where it was not exported;
+    ``disturbed``: other work was in the way of that.
     ``size_bytes`` is that of the exported folder, otherwise of its weights as they would be. ``trained``:
     taught by the original. ``pareto``: no other one loses as little and takes as little time. ``failures``:
     why its export must not be used.
@@ -48,6 +50,7 @@ class Candidate(Part):
     speedup: float | None = None
     speedup_low: float | None = None
     speedup_high: float | None = None
+    disturbed: bool = False
     size_bytes: int
     proven: bool = False
     failures: tuple[str, ...] = ()

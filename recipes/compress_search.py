@@ -131,6 +131,7 @@ class Search:
         one = attempt.candidate
         fall = "not defined" if one.drop is None else f"{0 - one.drop * 100:+.2f} points"
         speed = f", {one.speedup:.2f} times as fast" if one.speedup is not None else ""
+        speed += ", on a busy machine" if one.disturbed else ""
         self.recorder.note(f"{one.name}: {fall} on validation{speed}.")
         if one.proven and self._looks_fast(attempt.plan) and not is_fast_enough(one, self.goal):
             self._learn_from(one)
@@ -212,4 +213,4 @@ class Search:
         if chosen is None:
             reasons = [reason for one in candidates for reason in one.failures]
             raise CompressionError.from_problems(reasons, title="no candidate's export may be used:")
-        return mark(candidates, chosen), self.made[chosen]
+        return mark(candidates, chosen, self.goal), self.made[chosen]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from compress.pareto import pareto_front
 from recipes.compress_result import Candidate, Goal
@@ -23,8 +24,20 @@ def is_fast_enough(candidate: Candidate, goal: Goal) -> bool:
 
 
 def latency_of(candidate: Candidate) -> float:
-    """As measured, otherwise as predicted, in ms."""
+    """The p50 as measured, otherwise as predicted, in ms; to compare candidates, see ``times_as_fast``."""
     return candidate.predicted_ms if candidate.latency_ms is None else candidate.latency_ms
+
+
+def times_as_fast(candidates: Sequence[Candidate], goal: Goal) -> list[float]:
+    """How many times as fast as the original each is: as measured in turns with it, otherwise by the table.
+
+    Milliseconds of the table and of measurements are of different clocks: of shortest runs and of all, of one
+    moment and of another. The ratio to the original is one for all. What the original would take by the
+    clock of the table is what candidates say of which both are known.
+    """
+    known = [one.speedup * one.predicted_ms for one in candidates if one.speedup is not None]
+    original_ms = median(known) if known else goal.baseline_ms
+    return [original_ms / one.predicted_ms if one.speedup is None else one.speedup for one in candidates]
 
 
 def meets(candidate: Candidate, goal: Goal) -> bool:
@@ -42,13 +55,14 @@ def choose(candidates: Sequence[Candidate], goal: Goal) -> int | None:
     usable = [place for place, one in enumerate(candidates) if one.proven and not one.failures]
     if not usable:
         return None
+    speeds = times_as_fast(candidates, goal)
 
     def loss(place: int) -> float:
         drop = candidates[place].drop
         return math.inf if drop is None else drop
 
     def time(place: int) -> float:
-        return latency_of(candidates[place])
+        return 1 / speeds[place]
 
     if good := [place for place in usable if meets(candidates[place], goal)]:
         return min(good, key=lambda place: (loss(place), time(place)))
@@ -57,11 +71,14 @@ def choose(candidates: Sequence[Candidate], goal: Goal) -> int | None:
     return min(usable, key=lambda place: (loss(place), time(place)))
 
 
-def mark(candidates: Sequence[Candidate], chosen: int | None) -> tuple[Candidate, ...]:
+def mark(candidates: Sequence[Candidate], chosen: int | None, goal: Goal) -> tuple[Candidate, ...]:
     """``candidates`` with the chosen one and those that are worth having marked: no other loses as little and
     takes as little time."""
     front = pareto_front(
-        [(math.inf if one.drop is None else one.drop, latency_of(one)) for one in candidates]
+        [
+            (math.inf if one.drop is None else one.drop, 1 / speed)
+            for one, speed in zip(candidates, times_as_fast(candidates, goal), strict=True)
+        ]
     )
     return tuple(
         one.model_copy(update={"pareto": worth, "chosen": place == chosen})
@@ -73,18 +90,22 @@ def why_missed(candidates: Sequence[Candidate], goal: Goal) -> str | None:
     """Which part of the goal is not met, and why; ``None`` where it is met."""
     if any(meets(one, goal) for one in candidates):
         return None
-    speed = asked_speed(goal)
-    smallest = min(candidates, key=latency_of)
-    if not any(one.predicted_ms <= goal.limit_ms for one in candidates):
-        return f"{speed} cannot be met: the smallest that is tried, {smallest.name}, {_takes(smallest, goal)}"
+    speed, speeds = asked_speed(goal), times_as_fast(candidates, goal)
     fast = [one for one in candidates if is_fast_enough(one, goal)]
+    if not fast and not any(one.predicted_ms <= goal.limit_ms for one in candidates):
+        ratio, fastest = max(zip(speeds, candidates, strict=True), key=lambda pair: pair[0])
+        return f"{speed} cannot be met: the fastest that is tried, {fastest.name}, {_takes(fastest, ratio)}"
     kept = [one for one in fast if keeps_score(one, goal)]
     if broken := next((one for one in kept if one.failures), None):
         return f"{broken.name} is fast enough, but its export must not be used: {broken.failures[0]}"
     slow = [one for one in candidates if one.predicted_ms <= goal.limit_ms and one not in fast]
     if slow and not kept:
-        one = min(slow, key=latency_of)
-        return f"{speed} is not met: {one.name} {_takes(one, goal)}; the table said {one.predicted_ms:.2f} ms"
+        ratio, one = max(
+            ((ratio, one) for ratio, one in zip(speeds, candidates, strict=True) if one in slow),
+            key=lambda pair: pair[0],
+        )
+        said = f"the table said {one.predicted_ms:.2f} ms"
+        return f"{speed} is not met: {one.name} {_takes(one, ratio)}; {said}"
     lost = [one for one in fast if one not in kept]
     if not lost:
         return f"{speed} and --max-drop {goal.max_drop:g} are not met together by what was exported"
@@ -97,14 +118,32 @@ def why_missed(candidates: Sequence[Candidate], goal: Goal) -> str | None:
 
 def describe_verdict(candidates: Sequence[Candidate], goal: Goal, failure: str | None) -> Iterator[str]:
     """The verdict in words; ``candidates`` are marked."""
-    chosen = next((one for one in candidates if one.chosen), None)
+    speeds = times_as_fast(candidates, goal)
+    chosen = next((pair for pair in zip(candidates, speeds, strict=True) if pair[0].chosen), None)
     what = f"at most {points(goal.max_drop * ONE_POINT)} of validation score lost, {asked_speed(goal)}"
-    yield f"Goal {'met' if failure is None else 'not met'}: {what}."
+    met = "met" if failure is None else "not met"
+    if chosen is not None and chosen[0].disturbed:
+        met += ", as far as could be measured on a busy machine"
+    yield f"Goal {met}: {what}."
     if chosen is not None:
+        one, ratio = chosen
         name = "Chosen" if failure is None else "Nearest, and kept"
-        yield f"{name}: {chosen.name}; it {_loses(chosen)} and {_takes(chosen, goal)}."
+        yield f"{name}: {one.name}; it {_loses(one)} and {_takes(one, ratio)}."
+        yield from _doubt(one, goal)
     if failure is not None:
         yield f"{failure[:1].upper()}{failure[1:]}."
+
+
+def _doubt(one: Candidate, goal: Goal) -> Iterator[str]:
+    """That a measurement leaves open whether ``one`` is as fast as asked for."""
+    asked, low, high = goal.target_speedup, one.speedup_low, one.speedup_high
+    if asked is None or low is None or high is None or one.speedup is None or not low <= asked <= high:
+        return
+    side = "at least" if one.speedup >= asked else "less than"
+    yield (
+        f"The interval of the speedup, {low:.1f}–{high:.1f}, includes the {asked:g} asked for: {side} that "
+        "is the best estimate, and not certain."
+    )
 
 
 def asked_speed(goal: Goal) -> str:
@@ -114,13 +153,16 @@ def asked_speed(goal: Goal) -> str:
     return f"--target-ms {goal.target_ms:g}"
 
 
-def _takes(one: Candidate, goal: Goal) -> str:
-    ms, ratio = latency_of(one), one.speedup or goal.baseline_ms / latency_of(one)
+def _takes(one: Candidate, ratio: float) -> str:
+    """``ratio`` as of ``times_as_fast``."""
     how = "takes" if one.latency_ms is not None else "would take, by the table,"
     low, high = one.speedup_low, one.speedup_high
     bounds = "" if low is None or high is None else f" ({low:.1f}–{high:.1f})"
     noise = ", which may be noise" if low is not None and low <= 1 else ""
-    return f"{how} {ms:.2f} ms, {ratio:.1f} times{bounds} as fast as the original in torch{noise}"
+    noise += ", on a busy machine" if one.disturbed else ""
+    return (
+        f"{how} {latency_of(one):.2f} ms, {ratio:.1f} times{bounds} as fast as the original in torch{noise}"
+    )
 
 
 def _loses(one: Candidate) -> str:

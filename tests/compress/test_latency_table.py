@@ -186,6 +186,13 @@ def test_what_another_process_did_to_the_runs_is_taken_out():
     assert undisturbed_p50(quiet, None) == 2
 
 
+def test_what_a_few_runs_waited_for_is_not_taken_off_the_others():
+    """One of 100 runs waited as long as all took together: half of the time, and nothing of the p50."""
+    few = np.ones((25, 4))
+    few[3, 1] += 100
+    assert undisturbed_p50(few, 0.5) == pytest.approx(1)
+
+
 def test_a_model_is_timed_as_the_table_is(tiny_folder, quick):
     workload = from_grid([1], [8], vocab_size=50, max_tokens=40)
     assert measure_undisturbed(tiny_folder, "onnx-fp32", workload, threads=1) > 0
