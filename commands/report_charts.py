@@ -210,8 +210,12 @@ def _tell_candidate(one: Candidate) -> str:
 
 def _cost(step: Step, *, timed: bool) -> float | None:
     if timed:
-        return step.p50_ms
+        return step.placed_ms
     return None if step.bytes_on_disk is None else step.bytes_on_disk / 1e6
+
+
+def _joined(*parts: str | None) -> str:
+    return ", ".join(part for part in parts if part)
 
 
 def find_far(report: Report, steps: Sequence[Step]) -> list[Step]:
@@ -355,11 +359,11 @@ def _tell(step: Step) -> str:
         f"{step.number} {step.name}",
         step.what,
         f"{METRIC_TITLES.get(score.metric, score.metric)} {number(score.value)}{interval}" if score else "",
-        f"p50 {step.p50_ms:.2f} ms" if step.p50_ms is not None else "",
+        f"p50 {_joined(f'{step.p50_ms:.2f} ms', step.p50_elsewhere)}" if step.p50_ms is not None else "",
         f"{gain.ratio:.2f}× ({say_interval(gain) or 'measured apart'})" if gain else "",
         size(step.bytes_on_disk) if step.bytes_on_disk else "",
         "on the front" if step.front else "",
-        "measured on a busy machine" if step.disturbed and step.p50_ms is not None else "",
+        "measured on a busy machine" if step.disturbed or (gain and gain.disturbed) else "",
         "placed by its ratio, which was measured under other circumstances" if step.placed else "",
         "" if step.is_comparable else "scored on other rows: not to be compared with the others",
     )

@@ -45,6 +45,8 @@ def _table(report: Report) -> Iterator[str]:
     yield "| ---: | --- | ---: | ---: | ---: | ---: |"
     for step in report.steps:
         p50 = "–" if step.p50_ms is None else milliseconds(step.p50_ms)
+        p50 += f" ({_escape(step.p50_elsewhere)})" if step.p50_elsewhere else ""
+        p50 += ", busy" if step.disturbed and step.p50_ms is not None else ""
         disk = "–" if step.bytes_on_disk is None else size(step.bytes_on_disk)
         if step.size_ratio is not None:
             disk += f" ({step.size_ratio:.2f})"
@@ -64,10 +66,11 @@ def _gain(step: Step) -> str:
     gain = step.gain
     if gain is None:
         return "–"
+    busy = ", busy" if gain.disturbed else ""
     if gain.low is None or gain.high is None:
-        return f"about {gain.ratio:.2f}×"
+        return f"about {gain.ratio:.2f}×{busy}"
     noise = ", noise" if gain.low <= 1 <= gain.high else ""
-    return f"{gain.ratio:.2f}× ({say_interval(gain)}{noise})"
+    return f"{gain.ratio:.2f}× ({say_interval(gain)}{noise}){busy}"
 
 
 def _verdicts(report: Report) -> Iterator[str]:

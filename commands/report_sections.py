@@ -150,7 +150,10 @@ def _steps_notes(report: Report, *, timed: bool) -> Iterator[str]:
         )
         yield f"Latency: {report.timed.device_name}{threads}, {tokens}."
         if any(step.gain is not None and step.gain.how != "apart" for step in report.steps):
-            yield "What was timed in turns with the first of its line is placed by that ratio."
+            yield (
+                "What was timed in turns with the first of its line is placed by that ratio; the table has "
+                "the p50 that was measured."
+            )
     if any(step.placed for step in report.steps):
         yield "Hollow: the ratio was measured under other circumstances, such as another number of threads."
     drawn = drawn_steps(report)

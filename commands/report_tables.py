@@ -40,10 +40,13 @@ def figures_of(report: Report) -> str:
         was = f"was {number(first.score.value)}" if first.score is not None and not alone else ""
         told = [was, interval and f"95% interval {interval}"]
         boxes.append((title, number(end.score.value), "", told))
-    if end.p50_ms is not None and not end.placed:
+    if end.p50_ms is not None:
         batch = f", batch {report.timed.batch_size}" if report.timed else ""
-        was = f"was {milliseconds(first.p50_ms)} ms" if first.p50_ms is not None and not alone else ""
-        boxes.append((f"p50 latency{batch}", milliseconds(end.p50_ms), "ms", [was]))
+        told = [end.p50_elsewhere or ""]
+        if first.p50_ms is not None and not alone and first.p50_elsewhere == end.p50_elsewhere:
+            told.append(f"was {milliseconds(first.p50_ms)} ms in another run")
+        told.append("on a busy machine" if end.disturbed else "")
+        boxes.append((f"p50 latency{batch}", milliseconds(end.p50_ms), "ms", told))
     if end.gain is not None:
         interval = say_interval(end.gain)
         told = [f"95% interval {interval}" if interval else "measured apart, no interval"]
@@ -93,7 +96,10 @@ def steps_table(report: Report) -> str:
             _cell("–" if step.parameters is None else f"{step.parameters / 1e6:.1f} M", "n"),
         ]
         lines.append(f"<tr{' class=end' if step.number == end else ''}>{''.join(cells)}</tr>")
-    busy = any(step.disturbed and step.p50_ms is not None for step in report.steps)
+    busy = any(
+        (step.disturbed and step.p50_ms is not None) or (step.gain is not None and step.gain.disturbed)
+        for step in report.steps
+    )
     return _table(heads, lines) + (BUSY if busy else "")
 
 
@@ -192,7 +198,8 @@ def _p50(step: Step) -> str:
     if step.p50_ms is None:
         return "–"
     star = " *" if step.disturbed else ""
-    return milliseconds(step.p50_ms) + star + ("<small>by its ratio</small>" if step.placed else "")
+    elsewhere = f"<small>{html.escape(step.p50_elsewhere)}</small>" if step.p50_elsewhere else ""
+    return milliseconds(step.p50_ms) + star + elsewhere
 
 
 def _gain(step: Step) -> str:

@@ -35,7 +35,7 @@ def show_tree(ledger: Ledger, console: "Console") -> None:
     console.print(_tree_table(ledger))
     remarks = [
         "p50: at batch size 1. In brackets what it is of the first run of its line that can be compared: "
-        "how many times as fast, and the share of its size.",
+        "how many times as fast, and the share of its size; ~: timed in separate runs, not in turns.",
         "Brackets are missing where machine, threads or the timed rows differ.",
     ]
     if any(entry.latency is not None and entry.latency.disturbed for entry in ledger.runs):
@@ -105,7 +105,7 @@ def _tree_table(ledger: Ledger) -> "Table":
             Text(branch + name, style="dim" if outside else "", overflow="fold"),
             "elsewhere" if outside else entry.command or "",
             "–" if entry.score is None else number(entry.score.value),
-            _with_ratio(p50, entry.speedup, "×"),
+            _with_ratio(p50, entry.speedup, "×", about=entry.speedup_how == "apart"),
             _with_ratio(size(entry.bytes_on_disk) if entry.bytes_on_disk else "", entry.size_ratio, ""),
         )
     for column in table.columns[1:]:
@@ -113,10 +113,10 @@ def _tree_table(ledger: Ledger) -> "Table":
     return table
 
 
-def _with_ratio(value: str, ratio: float | None, unit: str) -> str:
+def _with_ratio(value: str, ratio: float | None, unit: str, *, about: bool = False) -> str:
     if not value:
         return "–"
-    return value if ratio is None else f"{value} ({ratio:.2f}{unit})"
+    return value if ratio is None else f"{value} ({'~' if about else ''}{ratio:.2f}{unit})"
 
 
 def as_path(entry: Entry, folder: str) -> str:

@@ -217,7 +217,7 @@ def output_problems(*, overwrite: bool, resume: bool) -> list[str]:
 
 # A loss of score that is allowed, in points, and the same where it may be left open.
 # 100 points are all of a score.
-MOST_POINTS = 100.0
+MOST_POINTS = 100
 LOSS = Field(ge=0, le=MOST_POINTS, allow_inf_nan=False)
 MaxDrop = Annotated[float, LOSS]
 MaxDropOrNone = Annotated[float | None, LOSS]

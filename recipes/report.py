@@ -126,7 +126,7 @@ def report(config: ReportConfig, observer: Observer | None = None) -> Report:
         removals=tuple(find_removals(found, steps)),
         profiles=tuple(find_profiles(entries, names, folder)),
         classes=tuple(find_classes(found, steps, reference)),
-        latencies=tuple(find_latencies(entries, names)),
+        latencies=tuple(find_latencies(entries, steps)),
         candidates=tuple(find_candidates(entries, folder)),
         trainings=tuple(find_trainings(found, steps)),
         probes=tuple(find_probes(entries, folder)),
@@ -178,7 +178,7 @@ def _missing(made: Report) -> Iterator[Missing]:
     if len(classifiers) == 1:
         command = f"enc distill {first} --data {data} --output {out('distill')} --layers 3"
         yield Missing(what="there is one model only, and nothing beside it", command=command)
-    elif sum(step.p50_ms is not None for step in classifiers) < 2:
+    elif sum(step.placed_ms is not None for step in classifiers) < 2:
         what = "fewer than two models here were timed under the same circumstances"
         yield Missing(what=what, command=f"enc bench {first} {last} --data {data} --output {out('bench')}")
     if not made.sweeps:

@@ -194,11 +194,13 @@ def find_classes(
     return parts
 
 
-def find_latencies(entries: Iterable[LedgerRun], names: Mapping[str, str]) -> list[LatencyPart]:
-    """All latencies of models that have a name, each once."""
+def find_latencies(entries: Iterable[LedgerRun], steps: Sequence[Step]) -> list[LatencyPart]:
+    """All latencies of models that have a name, each once; what a run measured of its own has its name."""
+    names = {step.sha256: step.name for step in reversed(steps)}
+    by_folder = {step.folder: step.name for step in steps if step.folder is not None}
     parts = [
-        LatencyPart(name=names[sha256], latency=latency)
-        for sha256, latency in all_latencies(entries)
+        LatencyPart(name=by_folder.get(str(run.folder), names[sha256]) if run else names[sha256], latency=one)
+        for sha256, run, one in all_latencies(entries)
         if sha256 in names
     ]
     return list({part.model_dump_json(): part for part in parts}.values())

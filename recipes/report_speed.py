@@ -4,6 +4,9 @@ Two models that were timed in turns have a ratio with an interval. Where one was
 and the second with a third, the ratios multiply, and so, in quadrature, do their intervals. Two latencies of
 different runs can be divided too, but what else the machine did in the meantime is then part of the ratio,
 and there is no interval that says how much.
+
+What the run that made a model measured of it is what the model takes; what others measured counts where it
+measured nothing.
 """
 
 import math
@@ -38,6 +41,13 @@ class Circumstances(NamedTuple):
     shape: Shape
 
 
+class Turns(NamedTuple):
+    """A ratio that was measured in turns, and whether other work was in the way of that."""
+
+    speedup: Speedup
+    disturbed: bool
+
+
 class Gain(Part):
     """How many times as fast as the first of its line a model is, for inputs of ``shape``.
 
@@ -59,13 +69,21 @@ class Speeds:
     """All latencies and ratios of some runs, by circumstances."""
 
     def __init__(self, entries: Iterable[LedgerRun]) -> None:
+        self._entries = tuple(entries)
         self._measured: dict[Circumstances, dict[Contestant, list[Latency]]] = {}
-        self._compared: dict[Circumstances, dict[Contestant, dict[Contestant, Speedup]]] = {}
-        for entry in entries:
+        self._own: dict[tuple[Circumstances, Contestant], list[Latency]] = {}  # by the run that made it
+        self._compared: dict[Circumstances, dict[Contestant, dict[Contestant, Turns]]] = {}
+        for entry in self._entries:
             if isinstance(entry.run, BenchResult):
                 self._add_bench(entry.run)
             elif isinstance(entry.run, Result):
-                self._add_result(entry.run)
+                self._add_result(entry.run, own=entry.made is not None)
+
+    def along(self, line: Sequence[LedgerRun]) -> "Speeds":
+        """The same without runs that made a model of ``line`` once more, byte by byte, and measured that."""
+        folders, made = {entry.folder for entry in line}, {entry.made for entry in line} - {None}
+        kept = [one for one in self._entries if one.made not in made or one.folder in folders]
+        return self if len(kept) == len(self._entries) else Speeds(kept)
 
     def usual(self, models: Sequence[str]) -> Circumstances | None:
         """The circumstances, at batch size 1 if possible, in which most of ``models`` were measured."""
@@ -77,16 +95,14 @@ class Speeds:
         return max((where for where in self._measured), key=worth, default=None)
 
     def p50_ms(self, sha256: str, where: Circumstances) -> float | None:
-        """The median of all that was measured of a model there."""
-        contestant = self._own(sha256, where)
+        """What a model takes there: of several measurements the median."""
+        contestant = self._contestant(sha256, where)
         return None if contestant is None else self._median(contestant, where)
 
     def is_disturbed(self, sha256: str, where: Circumstances) -> bool:
         """Whether any of that was disturbed."""
-        contestant = self._own(sha256, where)
-        return contestant is not None and not all(
-            one.is_reliable for one in self._measured[where][contestant]
-        )
+        contestant = self._contestant(sha256, where)
+        return contestant is not None and not all(one.is_reliable for one in self._known(contestant, where))
 
     def gain(self, first: str, sha256: str, usual: Circumstances | None) -> Gain | None:
         """How much faster the model ``sha256`` is than ``first``: as usual, otherwise wherever it is known.
@@ -108,48 +124,56 @@ class Speeds:
         return apart
 
     def _gain_in(self, first: str, sha256: str, where: Circumstances) -> Gain | None:
-        start, end = self._own(first, where), self._own(sha256, where)
+        start, end = self._contestant(first, where), self._contestant(sha256, where)
         if start is None or end is None:
             return None
-        measured = [one for who in (start, end) for one in self._measured[where][who]]
         circumstances = {"device": where.device, "threads": where.threads, "shape": where.shape}
-        disturbed = not all(one.is_reliable for one in measured)
         path = self._path(start, end, where)
         if path is None:
+            measured = [one for who in (start, end) for one in self._known(who, where)]
+            disturbed = not all(one.is_reliable for one in measured)
             ratio = self._median(start, where) / self._median(end, where)
             return Gain(ratio=ratio, low=None, high=None, how="apart", disturbed=disturbed, **circumstances)
-        one = multiply(path)
+        one = multiply([turns.speedup for turns in path])
         return Gain(
             ratio=one.ratio,
             low=one.low,
             high=one.high,
             how="in turns" if len(path) == 1 else "step by step",
-            disturbed=disturbed,
+            disturbed=any(turns.disturbed for turns in path),
             **circumstances,
         )
 
-    def _path(self, start: Contestant, end: Contestant, where: Circumstances) -> list[Speedup] | None:
+    def _path(self, start: Contestant, end: Contestant, where: Circumstances) -> list[Turns] | None:
         """The fewest ratios that lead from ``start`` to ``end``."""
         edges = self._compared.get(where, {})
-        paths: dict[Contestant, list[Speedup]] = {start: []}
+        paths: dict[Contestant, list[Turns]] = {start: []}
         queue = [start]
         for who in queue:
-            for other, speedup in edges.get(who, {}).items():
+            for other, turns in edges.get(who, {}).items():
                 if other not in paths:
-                    paths[other] = [*paths[who], speedup]
+                    paths[other] = [*paths[who], turns]
                     queue.append(other)
         return paths.get(end) or None
 
-    def _own(self, sha256: str, where: Circumstances) -> Contestant | None:
+    def _contestant(self, sha256: str, where: Circumstances) -> Contestant | None:
         """The model in the runtime that is its own: torch in float32 where it was run in that."""
         found = [one for one in self._measured.get(where, {}) if one.sha256 == sha256]
         return min(found, key=lambda one: (one.runtime != "torch-fp32", one.runtime), default=None)
 
     def _median(self, who: Contestant, where: Circumstances) -> float:
-        return float(np.median([one.p50_ms for one in self._measured[where][who]]))
+        return float(np.median([one.p50_ms for one in self._known(who, where)]))
 
-    def _add_result(self, run: Result) -> None:
+    def _known(self, who: Contestant, where: Circumstances) -> list[Latency]:
+        """What the run that made it measured, otherwise what others did."""
+        return self._own.get((where, who)) or self._measured[where][who]
+
+    def _add_result(self, run: Result, *, own: bool) -> None:
         self._add_latencies(run.model.sha256, run.latency)
+        for latency in run.latency if own else ():
+            if isinstance(latency, Latency):
+                who = Contestant(run.model.sha256, latency.runtime)
+                self._own.setdefault((circumstances_of(latency), who), []).append(latency)
         before, speedups = _before(run)
         if run.parent is None or not before:
             return
@@ -159,23 +183,25 @@ class Speeds:
             if ends[0] is not None and ends[1] is not None:
                 first = Contestant(run.parent.sha256, ends[0].runtime)
                 second = Contestant(run.model.sha256, ends[1].runtime)
-                self._connect(circumstances_of(ends[1]), first, second, one.speedup)
+                turns = Turns(one.speedup, not (ends[0].is_reliable and ends[1].is_reliable))
+                self._connect(circumstances_of(ends[1]), first, second, turns)
 
     def _add_bench(self, run: BenchResult) -> None:
         shas = [one.model.sha256 for one in run.models]
         for row in run.rows:
             self._add_latencies(shas[row.model], [row.latency])
         for ratio in run.ratios:
-            found = next(
-                row.latency
+            latencies = {
+                (row.model, row.latency.runtime): row.latency
                 for row in run.rows
                 if isinstance(row.latency, Latency)
-                and (row.model, row.latency.runtime, row.latency.device, row.latency.shape)
-                == (ratio.model, ratio.runtime, ratio.device, ratio.shape)
-            )
-            first = Contestant(shas[ratio.baseline], ratio.baseline_runtime)
-            second = Contestant(shas[ratio.model], ratio.runtime)
-            self._connect(circumstances_of(found), first, second, ratio.speedup)
+                and (row.latency.device, row.latency.shape) == (ratio.device, ratio.shape)
+            }
+            ends = ((ratio.baseline, ratio.baseline_runtime), (ratio.model, ratio.runtime))
+            first, second = (Contestant(shas[model], runtime) for model, runtime in ends)
+            disturbed = not all(latencies[end].is_reliable for end in ends if end in latencies)
+            where = circumstances_of(latencies[ends[1]])
+            self._connect(where, first, second, Turns(ratio.speedup, disturbed))
 
     def _add_latencies(self, sha256: str, latencies: Iterable[Latency | Unavailable]) -> None:
         for one in latencies:
@@ -183,15 +209,15 @@ class Speeds:
                 there = self._measured.setdefault(circumstances_of(one), {})
                 there.setdefault(Contestant(sha256, one.runtime), []).append(one)
 
-    def _connect(self, where: Circumstances, one: Contestant, other: Contestant, speedup: Speedup) -> None:
+    def _connect(self, where: Circumstances, one: Contestant, other: Contestant, turns: Turns) -> None:
         """Of several ratios of the same two the one that is known best stays."""
         if one == other:
             return
         edges = self._compared.setdefault(where, {})
         known = edges.setdefault(one, {}).get(other)
-        if known is None or _width(speedup) < _width(known):
-            edges[one][other] = speedup
-            edges.setdefault(other, {})[one] = _inverse(speedup)
+        if known is None or _width(turns.speedup) < _width(known.speedup):
+            edges[one][other] = turns
+            edges.setdefault(other, {})[one] = Turns(_inverse(turns.speedup), turns.disturbed)
 
 
 def circumstances_of(one: Latency) -> Circumstances:
@@ -220,8 +246,8 @@ def _before(run: Result) -> tuple[Sequence[Latency | Unavailable], Sequence[Spee
     return ((), ()) if part is None else (part.latency_before, part.speedups)
 
 
-def all_latencies(entries: Iterable[LedgerRun]) -> Iterator[tuple[str, Latency]]:
-    """Each model, by SHA-256, with each latency that the runs measured of it."""
+def all_latencies(entries: Iterable[LedgerRun]) -> Iterator[tuple[str, LedgerRun | None, Latency]]:
+    """Each model, by SHA-256, with each latency that was measured of it; and the run, if that made it."""
     for entry in entries:
         run = entry.run
         if isinstance(run, BenchResult):
@@ -232,7 +258,9 @@ def all_latencies(entries: Iterable[LedgerRun]) -> Iterator[tuple[str, Latency]]
                 found = [(run.parent.sha256, one) for one in _before(run)[0]] + found
         else:
             found = []
-        yield from ((sha256, one) for sha256, one in found if isinstance(one, Latency))
+        for sha256, one in found:
+            if isinstance(one, Latency):
+                yield sha256, entry if sha256 == entry.made else None, one
 
 
 def _find(latencies: Iterable[Latency | Unavailable], wanted: SpeedupResult) -> Latency | None:

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from encoder.metrics import LOWER_IS_BETTER
+from encoder.wording import counted
 from recipes.against import SPLITS
+from recipes.ledger import LedgerRun
 from recipes.part import Part
 from recipes.report_models import Found, Scoring, describe
-from recipes.report_speed import Circumstances, Gain, Speeds
+from recipes.report_speed import Circumstances, Gain, Speeds, circumstances_of
 from recipes.result import DataResult, Result
 
 
@@ -71,10 +73,12 @@ class Step(Part):
 
     ``number`` is what the report calls it; ``parent`` and ``first`` are numbers too: of the step it was made
     of, and of the first classifier of its line. ``folder`` is ``None`` for a model from elsewhere.
-    ``p50_ms`` is in the circumstances of the report; ``placed``: not measured there, but timed elsewhere in
-    turns with the first of its line, whose ratio gives it. ``front``: no other step is both better and faster
-    (smaller, where nothing was timed). ``kept``: the model is there, and not only its run.json.
-    ``failure`` says why a gate that its command was given was not met.
+    ``p50_ms`` was measured, by the run that made the model if it did; ``p50_elsewhere`` says how its
+    circumstances differ from those of the report, ``disturbed`` that the machine was busy. ``placed_ms`` is
+    where it stands in a chart: in the circumstances of the report, by its ratio to the first of the line
+    where both were timed in turns; ``placed``: it was not measured there, and only that ratio gives it.
+    ``front``: no other step is both better and faster (smaller, where nothing was timed). ``kept``: the model
+    is there, and not only its run.json. ``failure`` says why a gate that its command was given was not met.
     """
 
     number: int
@@ -91,6 +95,8 @@ class Step(Part):
     score: StepScore | None
     verdict: Verdict | None
     p50_ms: float | None
+    p50_elsewhere: str | None
+    placed_ms: float | None
     placed: bool
     disturbed: bool
     gain: Gain | None
@@ -117,8 +123,10 @@ def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[li
     steps: list[Step] = []
     for place, one in enumerate(found):
         start = steps[one.first] if one.first is not None and one.first != place else None
-        gain = None if start is None else speeds.gain(start.sha256, one.sha256, usual)
-        p50_ms, placed = _place(one, start, gain, speeds, usual)
+        known = speeds.along(_line(found, place))
+        gain = None if start is None else known.gain(start.sha256, one.sha256, usual)
+        p50_ms, p50_elsewhere, disturbed = _measured(one, known, usual)
+        placed_ms, placed = _place(one, start, gain, known, usual)
         entry, size = one.node.entry, one.size
         step = Step(
             number=place + 1,
@@ -137,8 +145,10 @@ def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[li
             failure=_failure(one.run) if one.run else None,
             kept=one.run is None or one.run.config.get("keep") != "none",
             p50_ms=p50_ms,
+            p50_elsewhere=p50_elsewhere,
+            placed_ms=placed_ms,
             placed=placed,
-            disturbed=gain.disturbed if gain else bool(usual and speeds.is_disturbed(one.sha256, usual)),
+            disturbed=disturbed,
             gain=gain,
             bytes_on_disk=one.bytes_on_disk,
             size_ratio=_ratio(one.bytes_on_disk, start.bytes_on_disk if start else None),
@@ -149,13 +159,56 @@ def make_steps(found: Sequence[Found], folder: Path, speeds: Speeds) -> tuple[li
     return mark_front(steps), reference
 
 
+def _line(found: Sequence[Found], place: int) -> list[LedgerRun]:
+    """The run that made the model at ``place``, and those that made what it was made of."""
+    line: list[LedgerRun] = []
+    at: int | None = place
+    while at is not None:
+        if (entry := found[at].node.entry) is not None:
+            line.append(entry)
+        at = found[at].parent
+    return line
+
+
+def _measured(
+    one: Found, speeds: Speeds, usual: Circumstances | None
+) -> tuple[float | None, str | None, bool]:
+    """The p50 that was measured, how its circumstances differ, and whether the machine was busy.
+
+    By the run that made it, in the ``usual`` circumstances if it did that, as `enc runs` shows it; otherwise
+    what others measured in those.
+    """
+    own = one.node.entry.latencies if one.node.entry is not None else []
+    if own:
+        latency = next((latency for latency in own if circumstances_of(latency) == usual), own[0])
+        return latency.p50_ms, _difference(circumstances_of(latency), usual), not latency.is_reliable
+    if usual is None:
+        return None, None, False
+    return speeds.p50_ms(one.sha256, usual), None, speeds.is_disturbed(one.sha256, usual)
+
+
+def _difference(where: Circumstances, usual: Circumstances | None) -> str | None:
+    """``2 threads``: how ``where`` is not as ``usual``."""
+    if usual is None or where == usual:
+        return None
+    shape = where.shape
+    words = [] if where.device_name == usual.device_name else [where.device_name]
+    if where.threads != usual.threads:
+        words.append(counted(where.threads, "thread"))
+    if shape.batch_size != usual.shape.batch_size:
+        words.append(f"batch {shape.batch_size}")
+    if shape != usual.shape and shape.batch_size == usual.shape.batch_size:
+        words.append("other rows")
+    return ", ".join(words) or None
+
+
 def _ratio(amount: int | None, before: int | None) -> float | None:
     return amount / before if amount is not None and before else None
 
 
 def are_timed(steps: Sequence[Step]) -> bool:
     """Whether two of those that can be compared have a latency; otherwise they are compared by size."""
-    return sum(step.is_comparable and step.p50_ms is not None for step in steps) > 1
+    return sum(step.is_comparable and step.placed_ms is not None for step in steps) > 1
 
 
 def mark_front(steps: Sequence[Step]) -> list[Step]:
@@ -164,7 +217,7 @@ def mark_front(steps: Sequence[Step]) -> list[Step]:
     timed = are_timed(steps)
 
     def cost(step: Step) -> float | None:
-        return step.p50_ms if timed else step.bytes_on_disk
+        return step.placed_ms if timed else step.bytes_on_disk
 
     there = [step for step in steps if step.is_comparable]
     points = [
@@ -304,7 +357,7 @@ def find_verdict(found: Sequence[Found], end: Step, start: Step) -> Verdict | No
 def _place(
     one: Found, start: Step | None, gain: Gain | None, speeds: Speeds, usual: Circumstances | None
 ) -> tuple[float | None, bool]:
-    """The p50 of a model in the ``usual`` circumstances, and whether only a ratio from others gives it.
+    """The place of a model in the ``usual`` circumstances, in ms, and whether only a ratio gives it.
 
     What was timed in turns with the first of the line is placed by that ratio: between two runs the machine
     may have become slower, within one it does so for both.
@@ -312,9 +365,9 @@ def _place(
     if usual is None:
         return None, False
     own = speeds.p50_ms(one.sha256, usual)
-    if start is None or start.p50_ms is None or gain is None or gain.how == "apart":
+    if start is None or start.placed_ms is None or gain is None or gain.how == "apart":
         return own, False
     here = (gain.device, gain.threads, gain.shape) == (usual.device, usual.threads, usual.shape)
     if not here and own is not None:
         return own, False
-    return start.p50_ms / gain.ratio, not here
+    return start.placed_ms / gain.ratio, not here

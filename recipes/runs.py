@@ -1,6 +1,6 @@
 """The ledger: all runs in a folder, in a row and as a tree, each beside the first of its line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,9 @@ from recipes.observer import Observer, Silent
 from recipes.part import Part
 from recipes.pretrain_result import PretrainResult
 from recipes.probe_verdict import ProbeResult
+from recipes.report_models import find_models
+from recipes.report_speed import Gain, Speeds
+from recipes.report_steps import make_steps
 from recipes.result import Result, Run
 from recipes.runs_config import RunsConfig
 
@@ -51,7 +54,8 @@ class Entry(Part):
     folder. ``parent`` is the name of the line above it in the tree, ``depth`` how deep it is in there.
     ``model`` and ``parent_model`` are SHA-256. ``speedup`` and ``size_ratio`` compare it with the first run
     of its line that has the number: twice as fast is 2, half the size is 0.5. They are ``None`` where
-    nothing is comparable: other machine, threads, runtime or shapes.
+    nothing is comparable: other machine, threads, runtime or shapes. ``speedup_how`` as in ``Gain``, whose
+    ratio it is: that of `enc report`.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Entry(Part):
     score: Score | None = None
     latency: SingleLatency | None
     speedup: float | None
+    speedup_how: str | None = None
     bytes_on_disk: int | None
     size_ratio: float | None
 
@@ -105,18 +110,33 @@ def runs(config: RunsConfig, observer: Observer | None = None) -> Ledger:
     entries, problems = read_runs(folder)
     for problem in problems:
         observer.note(problem)
-    lines = [line for root in make_tree(entries) for line in _lines(root, None, 0, [], None)]
+    roots = make_tree(entries)
+    steps, _ = make_steps(find_models(roots), folder, Speeds(entries))
+    gains = {step.folder: step.gain for step in steps if step.folder is not None and step.gain is not None}
+    lines = [line for root in roots for line in _lines(root, None, 0, [], None, gains)]
     return Ledger(folder=str(config.folder), runs=tuple(lines), left_out=tuple(problems))
 
 
 def _lines(
-    node: Node, parent: str | None, depth: int, above: Sequence[Latency], size: int | None
+    node: Node,
+    parent: str | None,
+    depth: int,
+    above: Sequence[Latency],
+    size: int | None,
+    gains: Mapping[str, Gain],
 ) -> Iterator[Entry]:
-    """The line of ``node`` and those below; ``above`` and ``size`` are the first ones of its line."""
+    """The line of ``node`` and those below; ``above`` and ``size`` are the first ones of its line.
+
+    ``gains`` are of the runs that made a model, by folder.
+    """
     entry = node.entry
     own = entry.latencies if entry else []
     own_size = entry.bytes_on_disk if entry else None
     known: dict[str, Any] = {}
+    speedup = _speedup(own[0], above) if own else None
+    how = None if speedup is None else "apart"
+    if own and entry is not None and entry.made and (gain := gains.get(str(entry.folder))):
+        speedup, how = gain.ratio, gain.how
     if entry is not None:
         known = {
             "folder": str(entry.folder),
@@ -132,7 +152,8 @@ def _lines(
         parent=parent,
         depth=depth,
         latency=_single(own[0]) if own else None,
-        speedup=_speedup(own[0], above) if own else None,
+        speedup=speedup,
+        speedup_how=how,
         bytes_on_disk=own_size,
         size_ratio=own_size / size if own_size and size else None,
         **known,
@@ -142,7 +163,7 @@ def _lines(
     first = [*above, *own, *(latency for one in measured for latency in one.latencies)]
     for child in node.children:
         before = [*above, *own] if child.entry in measured else first
-        yield from _lines(child, node.source, depth + 1, before, size or own_size)
+        yield from _lines(child, node.source, depth + 1, before, size or own_size, gains)
 
 
 def _find_score(run: Run) -> Score | None:

@@ -108,7 +108,10 @@ def test_usage_has_brackets_around_what_may_be_left_out(command, usage, capsys):
             "--points and --search both say which numbers to try; give one of them",
         ),
         (["freeze-sweep", "--seeds", "0"], "--seeds is '0'; expected a whole number at least 1"),
-        (["freeze-sweep", "--max-drop", "-1"], "--max-drop is '-1'; expected a number from 0 to 100"),
+        (
+            ["freeze-sweep", "--max-drop", "-1"],
+            "--max-drop is '-1'; expected a number at least 0 and at most 100",
+        ),
         (["evaluate", "runs/x"], "--data is missing"),
         (["predict"], "MODEL is missing"),
         (["predict", "runs/x", "text", "--format", "cvs"], "did you mean 'csv'?"),

@@ -78,8 +78,14 @@ def test_a_trained_model_in_torch_is_named_to_go_on_with(words, tmp_path, capsys
             ["--target-ms", "3", "--max-candidates", "0", "--num-epochs", "2"],
             "--num-epochs is for the training of candidates, and --max-candidates is 0",
         ),
-        (["--target-ms", "3", "--max-drop", "-1"], "--max-drop is '-1'; expected a number from 0 to 100"),
-        (["--target-ms", "3", "--max-drop", "101"], "--max-drop is '101'; expected a number from 0 to 100"),
+        (
+            ["--target-ms", "3", "--max-drop", "-1"],
+            "--max-drop is '-1'; expected a number at least 0 and at most 100",
+        ),
+        (
+            ["--target-ms", "3", "--max-drop", "101"],
+            "--max-drop is '101'; expected a number at least 0 and at most 100",
+        ),
     ],
 )
 def test_mistakes_are_told(words, options, message, capsys):

@@ -35,7 +35,7 @@ def test_tables_fit_the_terminal_and_nothing_is_cut(ledger, width):
     shown = re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown
-    assert re.search(r"5\.00 \(2\.50×\) +30\.0 MB \(0\.33\)", shown)
+    assert re.search(r"5\.00 \(~2\.50×\) +30\.0 MB \(0\.33\)", shown)
     assert re.search(r"accuracy 0\.9540 +0\.9340–0\.9700", shown)
 
 
@@ -73,8 +73,8 @@ def test_list_is_newest_first_and_the_tree_has_ratios(ledger, capsys):
     assert first == "bench"
     assert re.search(r"^ models/base +elsewhere +– +– +–$", shown, re.MULTILINE)
     assert re.search(r"^ └─ news +finetune +0\.9540 +12\.50 +90\.0 MB$", shown, re.MULTILINE)
-    assert re.search(r"├─ pruned/\S+ +prune +0\.9540 +5\.00 \(2\.50×\) +30\.0 MB \(0\.33\)", shown)
-    assert re.search(r"│ └─ bench +bench +– +10\.00 \(1\.25×\)", shown)
+    assert re.search(r"├─ pruned/\S+ +prune +0\.9540 +5\.00 \(~2\.50×\) +30\.0 MB \(0\.33\)", shown)
+    assert re.search(r"│ └─ bench +bench +– +10\.00 \(~1\.25×\)", shown)
     assert re.search(r"  └─ bench +bench", shown)
 
 

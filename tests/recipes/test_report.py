@@ -140,6 +140,43 @@ def test_scores_that_were_not_compared_row_by_row_are_told_by_their_intervals(re
     assert any(re.search(r"enc evaluate \S+/c --data news.csv --against \S+/a ", line) for line in commands)
 
 
+def made_again(name, p50_ms, ratio, **changes):
+    """A run of enc prune-heads in the folder ``name`` that made the model ``b`` of ``a``."""
+    speedup = make_speedup(ratio, ratio * 0.9, ratio * 1.1)
+    before = make_latency(p50_ms * ratio, **changes)
+    pruning = make_pruning(speedups=(speedup,), latency_before=(before,))
+    latency = (make_latency(p50_ms, **changes),)
+    return pruned("b", speedup=speedup, latency=latency, pruning=pruning, output=name)
+
+
+def test_each_of_two_runs_that_made_the_same_model_shows_what_it_measured(reported):
+    found = reported(
+        a=make_result("a", "a"),
+        b=made_again("b", 0.12, 22.6, cpu_wait=0.6),
+        x=made_again("x", 0.08, 280.6, threads=2),
+        y=pruned("c", "a"),
+    )
+    shown = {step.name: step for step in found.steps}
+    assert (shown["b"].p50_ms, shown["b"].p50_elsewhere, shown["b"].disturbed) == (0.12, None, True)
+    assert (shown["b"].gain.ratio, shown["b"].gain.threads, shown["b"].gain.disturbed) == (22.6, 16, True)
+    assert (shown["x"].p50_ms, shown["x"].p50_elsewhere, shown["x"].disturbed) == (0.08, "2 threads", False)
+    assert shown["x"].gain.ratio == pytest.approx(280.6)
+    assert (shown["x"].gain.threads, shown["x"].gain.disturbed) == (2, False)
+    timed = {(part.name, part.latency.p50_ms) for part in found.latencies}
+    assert {("b", 0.12), ("x", 0.08)} <= timed
+    assert not {("b", 0.08), ("x", 0.12)} & timed
+
+
+def test_what_a_model_takes_does_not_change_with_runs_that_have_nothing_to_do_with_it(reported):
+    one = made_again("b", 0.12, 22.6)
+    alone = reported(a=make_result("a", "a"), b=one)
+    more = reported(c=pruned("c", "a", latency=(make_latency(3.0),)), d=pruned("d", "a"))
+    for found in (alone, more):
+        first, step = (next(one for one in found.steps if one.name == name) for name in "ab")
+        assert (step.p50_ms, step.gain.ratio) == (0.12, 22.6)
+        assert step.placed_ms == pytest.approx(first.placed_ms / 22.6)
+
+
 def test_headline_is_about_the_end_of_the_longest_line(reported):
     found = reported(
         a=make_result("a", "a"), z=make_result("z", "z", parent="other"), b=pruned(), c=pruned("c", "b")

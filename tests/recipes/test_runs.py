@@ -5,9 +5,19 @@ import pytest
 from encoder.errors import ConfigError
 from recipes.measurements import BenchRow
 from recipes.observer import Recorder, Silent
+from recipes.report import report
+from recipes.report_config import ReportConfig
 from recipes.runs import runs
 from recipes.runs_config import RunsConfig
-from tests.results import make_bench, make_latency, make_result, make_shape, make_size
+from tests.results import (
+    make_bench,
+    make_latency,
+    make_pruning,
+    make_result,
+    make_shape,
+    make_size,
+    make_speedup,
+)
 
 
 @pytest.fixture
@@ -34,6 +44,19 @@ def test_everything_is_compared_with_the_first_run_of_its_line(ledger):
     assert [found[name].size_ratio for name in "bc"] == [0.5, pytest.approx(1 / 3)]
     assert found["b"].parent.endswith("/a") and found["a"].parent == "models/base"
     assert found["c"].score.value == 0.954 and (found["c"].score.low, found["c"].score.high) == (0.934, 0.97)
+
+
+def test_a_ratio_is_that_of_the_report_in_turns_where_both_were_timed_so(ledger, tmp_path):
+    in_turns = make_pruning(latency_before=(make_latency(15.0),), speedups=(make_speedup(2.2, 2.0, 2.4),))
+    found = ledger(
+        a=make_result("a", "a", latency=(make_latency(37.0),)),
+        b=make_result("b", "b", parent="a", latency=(make_latency(6.0),), pruning=in_turns),
+        c=make_result("c", "c", parent="a", latency=(make_latency(18.5),)),
+    )
+    assert (found["b"].latency.p50_ms, found["b"].speedup, found["b"].speedup_how) == (6.0, 2.2, "in turns")
+    assert (found["c"].speedup, found["c"].speedup_how) == (2.0, "apart")
+    gains = {step.name: step.gain for step in report(ReportConfig(folder=tmp_path)).steps}
+    assert [gains[name].ratio for name in "bc"] == [2.2, 2.0]
 
 
 @pytest.mark.parametrize(
