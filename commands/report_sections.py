@@ -4,8 +4,9 @@ import html
 from collections.abc import Iterator
 
 from commands.report_cards import Page, lead, listed, note
-from commands.report_charts import draw_candidates, draw_steps, drawn_steps, find_far
+from commands.report_charts import draw_steps, drawn_steps, find_far
 from commands.report_charts_cost import draw_bytes, draw_latencies, draw_parameters, group_latencies
+from commands.report_charts_search import draw_candidates
 from commands.report_tables import facts, latency_table, steps_table
 from commands.tables import count, duration
 from encoder.metrics import METRIC_TITLES

@@ -413,3 +413,20 @@ def test_browser_draws_every_figure_without_an_error_a_request_or_an_overflow(
     assert drawn.count('class="main-svg"') >= number
     assert 'data-beyond="0"' in drawn and f'data-dark="{str(dark).lower()}"' in drawn
     assert "alert('x')" in drawn and "<script>alert" not in drawn
+
+
+def test_card_table_and_markdown_have_the_measured_p50_and_say_where_the_machine_was_busy(tmp_path, capsys):
+    busy = make_latency(0.12, cpu_wait=0.6)
+    made = {
+        "a": make_result("a", "a", latency=(make_latency(7.62),)),
+        "b": make_result("b", "b", parent="a", latency=(busy,), pruning=make_pruning()),
+    }
+    for name, one in made.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(one.to_json())
+    assert run(["report", str(tmp_path), "--markdown"]) == 0
+    assert "| 0.12, busy | 1.20× (1.10–1.30), busy |" in capsys.readouterr().out
+    assert run(["report", str(tmp_path), "--output", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "0.12 <small>ms</small>" in page and "was 7.62 ms in another run" in page
+    assert "on a busy machine" in page and "0.12 *" in page
