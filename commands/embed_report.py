@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from commands.result_tables import model_words
 from commands.tables import count, duration, facts_table, make_table, number, print_indented, size
 from encoder.vector_choice import POOLINGS
 from recipes.embed import EmbedResult
@@ -35,9 +36,8 @@ def show_comparison(compared: EmbedComparison, console: "Console") -> None:
 
 
 def describe(encoder: EncoderResult) -> str:
-    """``models/e5: bert, 12 layers, hidden size 384``."""
-    layers = count(encoder.num_hidden_layers, "layer")
-    return f"{encoder.source}: {encoder.family}, {layers}, hidden size {encoder.hidden_size}"
+    """``models/e5: bert, 12 layers, hidden size 384, post-norm``."""
+    return model_words(encoder.source, encoder)
 
 
 def _facts(result: EmbedResult) -> Iterable[tuple[str, str]]:

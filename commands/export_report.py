@@ -11,9 +11,8 @@ from commands.bench_report import machine_facts
 from commands.exit_codes import GATE_FAILED
 from commands.progress import show_progress
 from commands.pruning_report import both_times, say_speedup
-from commands.result_tables import METRIC_TITLES, against_remarks
+from commands.result_tables import METRIC_TITLES, against_remarks, model_words
 from commands.tables import (
-    count,
     duration,
     facts_table,
     interval,
@@ -134,9 +133,8 @@ def short_name(part: str) -> str:
 
 
 def _facts(result: Result, export: ExportResult) -> Iterator[tuple[str, str]]:
-    layers = count(result.model.num_hidden_layers, "layer")
     source = "" if result.parent is None else result.parent.source
-    yield "model", f"{source}: {result.model.family}, {layers}, hidden size {result.model.hidden_size}"
+    yield "model", model_words(source, result.model)
     if export.format == "onnx":
         yield "graph", f"{export.form}, {export.precision}, opset {export.opset}"
         yield "takes", f"{', '.join(export.inputs)}; its logits go through {export.activation}"

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from commands.result_tables import training_facts
-from commands.tables import count, duration, facts_table, make_table, size
+from commands.result_tables import time_fact, training_facts
+from commands.tables import count, encoder_words, facts_table, make_table, size
 from recipes.pretrain_result import Architecture, PretrainResult
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def show_pretraining(result: PretrainResult, console: "Console") -> None:
             + (f", {result.processes} processes" if result.processes > 1 else ""),
         ),
         ("size", f"{size(result.bytes_on_disk)} on disk"),
-        ("whole run", duration(result.seconds)),
+        time_fact(result.seconds, result.training),
         ("saved in", str(result.output)),
     ]
     console.print(facts_table(facts))
@@ -46,13 +46,8 @@ def show_pretraining(result: PretrainResult, console: "Console") -> None:
 
 def describe_architecture(shape: Architecture) -> str:
     """``4 layers, hidden size 256, post-norm, 11,171,072 parameters``."""
-    residual = "" if shape.residual == "add" else f", residual {shape.residual}"
-    if shape.residual_block_size is not None:
-        residual += f" in blocks of {shape.residual_block_size} sublayers"
-    return (
-        f"{count(shape.num_hidden_layers, 'layer')}, hidden size {shape.hidden_size}, {shape.norm}-norm"
-        f"{residual}, {shape.parameters:,} parameters"
-    )
+    words = encoder_words(shape.num_hidden_layers, shape.hidden_size, shape)
+    return f"{words}, {shape.parameters:,} parameters"
 
 
 def _scores(scores: dict[str, float | None] | dict[str, float]) -> list[str]:

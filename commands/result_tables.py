@@ -3,10 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from commands.tables import count, duration, facts_table, interval, make_table, number, print_indented, size
+from commands.tables import (
+    count,
+    duration,
+    encoder_words,
+    facts_table,
+    interval,
+    make_table,
+    number,
+    print_indented,
+    size,
+)
 from compress.latency import Latency, Unavailable
 from encoder.metrics import METRIC_TITLES as METRIC_TITLES  # where it was before
-from recipes.result import Against, Result, TrainingResult
+from recipes.encoders import EncoderResult
+from recipes.result import Against, ModelResult, Result, TrainingResult
 from recipes.trained import LATENCY_BATCH_SIZES
 
 if TYPE_CHECKING:
@@ -175,8 +186,7 @@ def _latency_remarks(latency: Sequence[Latency | Unavailable]) -> Iterable[str]:
 
 def _facts(result: Result) -> Iterable[tuple[str, str]]:
     source = result.parent.source if result.parent else result.model.source
-    layers = count(result.model.num_hidden_layers, "layer")
-    yield "model", f"{source}: {result.model.family}, {layers}, hidden size {result.model.hidden_size}"
+    yield "model", model_words(source, result.model)
     yield "data", f"{result.data.source}: {result.data.report.task.partition(':')[0]}"
     if result.training is not None:
         yield from training_facts(result.training)
@@ -186,9 +196,22 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
             f"{size(result.size.bytes_on_disk)} on disk, {result.size.parameters:,} parameters, "
             f"{result.size.parameters_without_embeddings:,} of them not embeddings",
         )
-    yield "whole run", duration(result.seconds)
+    yield time_fact(result.seconds, result.training)
     if result.output is not None:
         yield "saved in", result.output
+
+
+def model_words(source: str, model: ModelResult | EncoderResult) -> str:
+    """``models/e5: bert, 12 layers, hidden size 384, post-norm``."""
+    words = encoder_words(model.num_hidden_layers, model.hidden_size, model.variant)
+    return f"{source}: {model.family}, {words}"
+
+
+def time_fact(seconds: float, training: TrainingResult | None) -> tuple[str, str]:
+    """What the run took, or what of it came after an interruption."""
+    if training is None or training.resumed_from_step is None:
+        return "whole run", duration(seconds)
+    return "this run", f"{duration(seconds)}, without what was done before the interruption"
 
 
 def training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
@@ -203,7 +226,8 @@ def training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
     yield (
         "training",
         f"{duration(training.seconds)}, {training.rows_per_s:,.0f} rows/s, {training.precision} "
-        f"on {training.device} with {count(training.threads, 'thread')}",
+        f"on {training.device} with {count(training.threads, 'thread')}"
+        + ("" if training.resumed_from_step is None else ", with what was done before the interruption"),
     )
     if training.frozen_seconds is not None and training.frozen_seconds >= SHOWN_SECONDS:
         yield "frozen layers", f"{duration(training.frozen_seconds)}, computed once, before the training"

@@ -7,7 +7,7 @@ they need to be: whoever reads a file finds paths and labels whole.
 import re
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from compress.uncertainty import ScoreInterval
 from encoder.wording import counted
@@ -82,6 +82,49 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+class _Variant(Protocol):
+    """How an encoder's layers are built, as a run.json has it."""
+
+    @property
+    def norm(self) -> str: ...
+
+    @property
+    def residual(self) -> str: ...
+
+    @property
+    def residual_block_size(self) -> int | None: ...
+
+    @property
+    def position_embedding(self) -> str: ...
+
+    @property
+    def activation(self) -> str: ...
+
+    @property
+    def gated(self) -> bool: ...
+
+
+def encoder_words(layers: int, hidden_size: int, variant: _Variant | None) -> str:
+    """``4 layers, hidden size 256, pre-norm, rotary positions, gated, residual attention``.
+
+    What is as in BERT is not told but for the norm, and of an older run.json nothing is known.
+    """
+    words = [count(layers, "layer"), f"hidden size {hidden_size}"]
+    if variant is not None:
+        words.append(f"{variant.norm}-norm")
+        if variant.position_embedding != "learned":
+            words.append(f"{variant.position_embedding} positions")
+        if variant.activation != "gelu":
+            words.append(variant.activation)
+        if variant.gated:
+            words.append("gated")
+        if variant.residual != "add":
+            words.append(f"residual {variant.residual}")
+        if variant.residual_block_size is not None:
+            words[-1] += f" in blocks of {variant.residual_block_size} sublayers"
+    return ", ".join(words)
 
 
 def by_trial(seconds: float) -> str:

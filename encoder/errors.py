@@ -16,6 +16,7 @@ Each message says where, what was expected and found, and what to do. Only ``com
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 SHOWN_PROBLEMS = 20
 
@@ -54,6 +55,10 @@ class ExportError(EncError):
     """A model cannot be written in the format asked for."""
 
 
+class _Held(Protocol):
+    def release(self) -> None: ...
+
+
 class Problems:
     """What several checks find, so that all of it is told at once and not only what the first one finds."""
 
@@ -68,8 +73,13 @@ class Problems:
         except EncError as error:
             self.found.append(error)
 
-    def tell(self) -> None:
-        """Raise what was found: a single error as it is, several as one, of their kind if they share it."""
+    def tell(self, held: _Held | None = None) -> None:
+        """Raise what was found: a single error as it is, several as one, of their kind if they share it.
+
+        What is ``held``, such as an output, is let go of before that.
+        """
+        if self.found and held is not None:
+            held.release()
         if len(self.found) == 1:
             raise self.found[0]
         if self.found:

@@ -66,6 +66,10 @@ class OutputFolder:
         if self.path.name in ("", ".."):
             raise ConfigError(f"--output {self.path}: expected the name of a folder to create")
         self._lock = hold(self.path)
+        with self._released_on_error():
+            self._check_names()
+
+    def _check_names(self) -> None:
         if self.overwrite and self.resume:
             raise ConfigError("--overwrite and --resume exclude each other: start again, or continue?")
         if self.path.is_file() or self.work.is_file():
@@ -113,6 +117,10 @@ class OutputFolder:
         if self.path.is_dir():
             raise ConfigError(f"--output {self.path}: a folder of that name exists; choose another name")
         self._lock = hold(self.path)
+        with self._released_on_error():
+            self._check_file_names()
+
+    def _check_file_names(self) -> None:
         if self.path.exists() and not (self.overwrite or (self.resume and self.work.exists())):
             raise ConfigError(
                 f"--output {self.path}: the file exists; choose another name, or --overwrite to replace it "
@@ -137,14 +145,14 @@ class OutputFolder:
             yield
         except BaseException:
             shutil.rmtree(self.work, ignore_errors=True)
-            self._release()
+            self.release()
             raise
 
     def fail(self) -> None:
         """Give the work the name ``failed`` instead; what failed before goes, what is in ``path`` stays."""
         shutil.rmtree(self.failed, ignore_errors=True)
         self.work.rename(self.failed)
-        self._release()
+        self.release()
 
     def finish(self) -> None:
         """Give the work its name. With ``overwrite`` the old folder goes only now."""
@@ -156,14 +164,23 @@ class OutputFolder:
             shutil.rmtree(old)
         else:
             self.work.rename(self.path)
-        self._release()
+        self.release()
 
     def finish_file(self, whole: Path) -> None:
         """Give the file ``whole``, which is in ``work``, the name ``path``; nothing else stays."""
         whole.replace(self.path)
         shutil.rmtree(self.work)
-        self._release()
+        self.release()
 
-    def _release(self) -> None:
+    @contextmanager
+    def _released_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Let other processes work on it."""
         if self._lock is not None:
             self._lock.release()

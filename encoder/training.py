@@ -103,6 +103,7 @@ def train_(
     resume: bool = False,
     device: str = "cpu",
     on_progress: Callable[[TrainingProgress], None] | None = None,
+    on_resume: Callable[[int, int], None] | None = None,
     objective: Objective | None = None,
     engine: Engine = ALL_ON,
     validate: Callable[[], dict[str, float]] | None = None,
@@ -115,7 +116,8 @@ def train_(
     the last epoch counts as best. ``objective`` is what to minimise, else the loss against the labels of
     ``train`` as ``config`` has it, and ``validate`` what scores the model after each epoch, else scores on
     ``validation``; a language model needs both, and the name of its score as ``config.best_metric``. A state
-    in ``work_folder`` is continued if ``resume``; a run killed at any moment continues to the same result
+    in ``work_folder`` is continued if ``resume``, and ``on_resume`` told of how many epochs are done, and
+    how many updates of the next; a run killed at any moment continues to the same result
     (same machine and number of threads). ``engine``: see there. Errors: EncError when the loss is not finite.
 
     Several ``processes`` call this with the same arguments. Each computes its share of every batch, and all
@@ -153,7 +155,7 @@ def train_(
                 validate,
                 processes,
             )
-            return trainer.run(resume)
+            return trainer.run(resume, on_resume)
 
 
 def load_best_(model: Classifier, rows: Sequence[TokenizedRows], work_folder: Path) -> None:
@@ -216,11 +218,13 @@ class _Trainer:
         balanced = config.class_weights == "balanced"
         return Supervised(self._classifier.task, labels, config.label_smoothing, balanced=balanced)
 
-    def run(self, resume: bool) -> TrainingOutcome:
+    def run(self, resume: bool, on_resume: Callable[[int, int], None] | None = None) -> TrainingOutcome:
         resumed = self.state.load_(self.parameters, self.optimizer) if resume else None
         if resumed is not None:
             self.position = resumed
         start = None if resumed is None else resumed.epoch * self.steps_per_epoch + resumed.step
+        if resumed is not None and on_resume is not None:
+            on_resume(resumed.epoch, resumed.step)
         self._last_save, self._save_cost = time.monotonic(), 0.0
         while self.position.epoch < self.config.num_epochs and not self._patience_is_over():
             self._run_epoch()

@@ -78,7 +78,7 @@ def look_first(options: DepthConfig) -> tuple[OutputFolder | None, list[Subject]
     if options.device == "cuda":
         with problems.collected():
             require_gpu(otherwise="cpu or auto")
-    problems.tell()
+    problems.tell(folder)
     return folder, subjects
 
 

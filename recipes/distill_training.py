@@ -27,7 +27,7 @@ from recipes.distill_config import DistillConfig
 from recipes.distill_student import StudentPlan, make_student
 from recipes.observer import Observer
 from recipes.result import TrainingResult
-from recipes.trained import describe_training
+from recipes.trained import describe_training, telling_resumed
 from recipes.training_inputs import StartingModel, make_training_config
 
 if TYPE_CHECKING:
@@ -204,6 +204,7 @@ def _train(
             resume=options.resume,
             device=start.device,
             on_progress=tell,
+            on_resume=telling_resumed(lesson.observer, epochs_before),
             objective=objective,
         )
     return describe_training(model, frozen, outcome, config, start.device)

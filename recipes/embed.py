@@ -76,7 +76,7 @@ def embed(config: EmbedConfig, observer: Observer | None = None) -> EmbedResult:
         check_place(str(config.input))
     with problems.collected():
         found = find_encoder(config.model, config.max_length, exported=True)
-    problems.tell()
+    problems.tell(output)
     assert found is not None
     runtime = _choose_runtime(config, found)
     choice = _choose_vectors(config, found, recorder)

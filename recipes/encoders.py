@@ -12,6 +12,7 @@ from encoder.tokenizer import Tokenizer
 from recipes.options import Options
 from recipes.part import Part
 from recipes.result import hash_model, read_result
+from recipes.variant import Variant, describe_variant
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class EncoderResult(Part):
     num_hidden_layers: int
     hidden_size: int
     max_length: int
+    variant: Variant | None = None
 
 
 def asked_length(options: Options) -> int | None:
@@ -76,4 +78,5 @@ def describe_encoder(found: FoundEncoder) -> EncoderResult:
         num_hidden_layers=found.config.num_hidden_layers,
         hidden_size=found.config.hidden_size,
         max_length=found.max_length,
+        variant=describe_variant(found.config),
     )

@@ -92,14 +92,14 @@ def look_at_model(options: ExportConfig, observer: Observer) -> ExportedFrom:
     with problems.collected():
         folder.check()
     look_at_inputs(options, problems, needs_classifier=True)
-    problems.tell()
+    problems.tell(folder)
     observer.stage(f"Looking at {options.model}")
     found = find_fine_tuned(options.model, None)
     start = ExportedFrom(found, folder, read_vocabulary_texts(options, pair=found.task.pair))
     for check in (_check_form, _check_precision):
         with problems.collected():
             check(options, start)
-    problems.tell()
+    problems.tell(folder)
     folder.check_room(round(PARAMETER_BYTES * matrix_parameters(start.config)))
     return start
 

@@ -20,7 +20,7 @@ from recipes.observer import Observer, Recorder, Silent
 from recipes.result import RUN_FILE, Result, TrainingResult
 from recipes.resuming import claim, finish
 from recipes.scoring import Splits
-from recipes.trained import describe_training, make_result, score_and_save
+from recipes.trained import describe_training, make_result, score_and_save, telling_resumed
 from recipes.training_inputs import (
     TrainingInputs,
     converted,
@@ -160,6 +160,7 @@ def _train(
             resume=config.resume,
             device=device,
             on_progress=observer.training,
+            on_resume=telling_resumed(observer),
         )
     if outcome.stopped_early:
         observer.note(

@@ -74,7 +74,7 @@ def look_first(
     with problems.collected():
         further()
     look_at_inputs(options, problems, check_shape=check_shape, needs_classifier=needs_classifier)
-    problems.tell()
+    problems.tell(folder)
     assert folder is not None
     return folder, None
 
@@ -94,7 +94,7 @@ def look_before_measuring(
     with problems.collected():
         folder = check_output(options.output, overwrite=options.overwrite)
     look_at_inputs(options, problems, exported=exported, needs_classifier=needs_classifier)
-    problems.tell()
+    problems.tell(folder)
     return folder
 
 

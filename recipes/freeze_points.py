@@ -32,7 +32,7 @@ from recipes.observer import Observer
 from recipes.part import Part
 from recipes.result import TrainingResult
 from recipes.scoring import Splits
-from recipes.trained import describe_training
+from recipes.trained import describe_training, telling_resumed
 from recipes.training_inputs import TrainingInputs, make_training_config
 from recipes.training_options import FreezingOptions
 
@@ -127,6 +127,7 @@ class Points:
         outcome = train_(
             model, train, validation, config,
             work_folder=folder, resume=True, device=device, on_progress=show,
+            on_resume=telling_resumed(observer),
         )  # fmt: skip
         logits = predict_logits(model, validation, device=device)
         return describe_training(model, frozen, outcome, config, device), logits

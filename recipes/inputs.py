@@ -94,7 +94,7 @@ def read_inputs(
     if options.data is not None:
         with problems.collected():
             check_place(options.data)
-    problems.tell()
+    problems.tell(folder)
     rows, texts = read_rows(models, options, observer) or (None, None)
     return Inputs(folder, models, rows, texts)
 

@@ -29,6 +29,7 @@ from recipes.pretrain_result import CorpusResult, PretrainResult, TokenizerResul
 from recipes.result import RUN_FILE, Parent, TrainingResult, describe_parent, hash_model
 from recipes.resuming import TRAINING_FOLDER, claim, finish
 from recipes.scoring import choose_device, choose_precision
+from recipes.variant import describe_variant
 
 if TYPE_CHECKING:
     from encoder.language_model import MaskedLanguageModel
@@ -111,7 +112,7 @@ def _train(
     from encoder.language_model import score_guesses
     from encoder.masking import MaskedTokens
     from encoder.training import train_
-    from recipes.trained import describe_training
+    from recipes.trained import describe_training, telling_resumed
 
     masking, training = make_masking(config, tokenizer), _training_config(config, model, device)
 
@@ -134,6 +135,7 @@ def _train(
         resume=config.resume,
         device=device,
         on_progress=observer.training,
+        on_resume=telling_resumed(observer),
         objective=MaskedTokens(masking, train.rows),
         validate=validate,
         processes=processes,
@@ -206,6 +208,7 @@ def _account(
             num_hidden_layers=model.config.num_hidden_layers,
             hidden_size=model.config.hidden_size,
             max_length=config.max_length,
+            variant=describe_variant(model.config),
         ),
         architecture=describe_architecture(model.config, training.total_parameters),
         corpus=CorpusResult(

@@ -16,7 +16,7 @@ from recipes.encoders import FoundEncoder, asked_length, find_encoder
 from recipes.observer import Observer, counting
 from recipes.pretrain_config import TOKENIZER_KINDS, PretrainConfig
 from recipes.pretrain_result import PretrainResult, read_pretraining
-from recipes.resuming import check_output_folder
+from recipes.resuming import TRAINING_FOLDER, check_output_folder
 from recipes.training_inputs import CONVERTED, converted
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def look_first(options: PretrainConfig, observer: Observer, processes: Processes
     if options.device == "cuda":
         with problems.collected():
             require_gpu(otherwise="cpu or auto")
-    problems.tell()
+    problems.tell(folder)
     assert config is not None
     if found is None and tokenizer is not None:
         config = config.model_copy(update={"pad_token_id": tokenizer.pad_token_id or 0})
@@ -204,6 +204,7 @@ def make_model(
     from encoder.conversion import with_residual
     from encoder.language_model import MaskedLanguageModel
     from encoder.model import initialise_
+    from encoder.training_state import STATE_FILE
 
     if start.found is not None:
         observer.stage(f"Loading {start.found.source}")
@@ -220,7 +221,9 @@ def make_model(
         return with_residual(model, start.config)
     model = MaskedLanguageModel(start.config.model_copy(update={"vocab_size": tokenizer.vocab_size}))
     initialise_(model, model.config, options.seed)
-    observer.note(f"{sum(p.numel() for p in model.parameters()):,} parameters, all from random numbers.")
+    begun = options.resume and (start.folder.work / TRAINING_FOLDER / STATE_FILE).exists()
+    drawn = "" if begun else ", all from random numbers"
+    observer.note(f"{sum(p.numel() for p in model.parameters()):,} parameters{drawn}.")
     return model
 
 

@@ -11,7 +11,7 @@ from recipes.pruning_inputs import PruningInputs
 from recipes.pruning_options import PruningOptions
 from recipes.result import TrainingResult
 from recipes.scoring import choose_precision
-from recipes.trained import describe_training
+from recipes.trained import describe_training, telling_resumed
 
 if TYPE_CHECKING:
     from compress.teacher import Targets
@@ -58,6 +58,7 @@ class Recovery:
             resume=self.options.resume,
             device=device,
             on_progress=self.observer.training,
+            on_resume=telling_resumed(self.observer),
             objective=objective,
         )
         self.done.append(describe_training(model, frozen, outcome, config, device))

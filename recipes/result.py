@@ -29,6 +29,7 @@ from recipes.export_result import ExportResult
 from recipes.freeze_verdict import Point, Verdict
 from recipes.part import Part
 from recipes.pruning_result import PruningResult
+from recipes.variant import Variant, describe_variant
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -51,6 +52,7 @@ class ModelResult(Part):
     num_hidden_layers: int
     hidden_size: int
     max_length: int
+    variant: Variant | None = None
 
 
 class Parent(Part):
@@ -302,6 +304,7 @@ def describe_model(source: str, folder: Path, model: _Described, max_length: int
         num_hidden_layers=model.config.num_hidden_layers,
         hidden_size=model.config.hidden_size,
         max_length=max_length,
+        variant=describe_variant(model.config),
     )
 
 

@@ -1,6 +1,6 @@
 """A trained model on its way to a result: scored, compared with what it was before, saved, measured."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,6 +130,17 @@ def _save_and_measure(
             progress=lambda done, total, what: observer.working(done, total),
         )
     return tuple(latency), measure_size(model, folder)
+
+
+def telling_resumed(observer: Observer, epochs_before: int = 0) -> Callable[[int, int], None]:
+    """What ``train_`` calls where it goes on with a training that was interrupted."""
+
+    def tell(epochs: int, updates: int) -> None:
+        epoch = epochs_before + epochs
+        place = f"epoch {epoch}" if not updates else f"update {updates:,} of epoch {epoch + 1}"
+        observer.note(f"Going on after {place}, with the weights as they were then.")
+
+    return tell
 
 
 def describe_training(

@@ -6,8 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from commands.result_tables import show_data, show_result
-from commands.tables import duration, number, open_console, size
+from commands.result_tables import show_data, show_result, time_fact, training_facts
+from commands.tables import duration, encoder_words, number, open_console, size
 from compress.latency import Latency, Unavailable
 from compress.uncertainty import McNemar, ScoreDifference
 from compress.workload import Shape
@@ -15,6 +15,7 @@ from encoder.data_report import DataReport, Dropped, LabelRange, Overlap, SplitR
 from recipes.finetune import finetune
 from recipes.finetune_config import FinetuneConfig
 from recipes.result import Against
+from recipes.variant import Variant
 
 LONG = "an_intent_name_that_somebody_wrote_down_in_full_because_nobody_told_them_how_tables_look_then"
 
@@ -232,3 +233,22 @@ def test_unsteady_measurement_is_said(result, capsys):
 )
 def test_numbers_are_written_for_reading(shown, text):
     assert shown == text
+
+
+def test_a_model_is_described_by_how_its_layers_are_built():
+    plain = {"norm": "post", "residual": "add", "position_embedding": "learned", "activation": "gelu"}
+    assert encoder_words(1, 64, Variant(**plain)) == "1 layer, hidden size 64, post-norm"
+    other = plain | {"norm": "pre", "position_embedding": "rotary", "activation": "silu", "gated": True}
+    blocks = {"residual": "block_attention", "residual_block_size": 2}
+    assert encoder_words(4, 64, Variant(**other | blocks)) == (
+        "4 layers, hidden size 64, pre-norm, rotary positions, silu, gated, residual block_attention in "
+        "blocks of 2 sublayers"
+    )
+    assert encoder_words(4, 64, None) == "4 layers, hidden size 64"  # of an older run.json
+
+
+def test_times_of_a_resumed_training_say_which_run_they_are_of(result):
+    assert time_fact(20.0, result.training) == ("whole run", "20 s")
+    resumed = result.training.model_copy(update={"resumed_from_step": 3})
+    assert time_fact(20.0, resumed) == ("this run", "20 s, without what was done before the interruption")
+    assert dict(training_facts(resumed))["training"].endswith(", with what was done before the interruption")

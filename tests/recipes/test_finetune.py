@@ -167,6 +167,8 @@ def test_interrupted_run_continues_to_the_same_weights(options, tmp_path):
     assert not config["output"].exists()
     resumed = finetune(FinetuneConfig(**config | {"resume": True}))
     assert resumed.training.resumed_from_step is not None
+    (told,) = (note for note in resumed.notes if note.startswith("Going on after "))
+    assert told.endswith(", with the weights as they were then.")
     assert resumed.model.sha256 == whole.model.sha256
     assert resumed.scores == whole.scores
 

@@ -225,6 +225,8 @@ def test_an_interrupted_run_resumes_to_the_same_model(shape, reviews, tmp_path, 
         pretrain(options(shape, reviews, tmp_path / "again", resume=True, mlm_probability=0.2))
     result = pretrain(options(shape, reviews, tmp_path / "again", resume=True))
     assert result.training.resumed_from_step is not None
+    assert any(note.startswith("Going on after ") for note in result.notes)
+    assert not any("random numbers" in note for note in result.notes)
     assert result.encoder.sha256 == whole.encoder.sha256
     again = pretrain(options(shape, reviews, tmp_path / "again", resume=True))
     assert again == result
