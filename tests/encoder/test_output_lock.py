@@ -79,8 +79,9 @@ def test_a_killed_process_leaves_what_can_be_resumed(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_has_started_holds_nothing(tmp_path: Path) -> None:
     code = WORKS.replace(
-        "print(", "import os, subprocess\nsubprocess.Popen(['sleep', '60'])\nchild = os.fork()\n"
-        "if child == 0:\n    import time\n    time.sleep(60)\nprint(child, flush=True)\nprint("
+        "print(", "import os, subprocess\nsubprocess.Popen(['sleep', '60'])\nready, begun = os.pipe()\n"
+        "child = os.fork()\nif child == 0:\n    import time\n    os.write(begun, b'1')\n    time.sleep(60)\n"
+        "os.read(ready, 1)\nprint(child, flush=True)\nprint("
     )  # fmt: skip
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "run")],

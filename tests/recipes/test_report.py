@@ -251,7 +251,7 @@ def test_parent_from_elsewhere_is_a_step_with_what_its_child_measured_of_it(repo
 
 def test_encoder_that_was_pretrained_here_is_a_step_without_a_score(tmp_path):
     known = dict.fromkeys(EncoderResult.model_fields, 1)
-    encoder = EncoderResult(**known | {"source": "z", "sha256": "z", "family": "bert"})
+    encoder = EncoderResult(**known | {"source": "z", "sha256": "z", "family": "bert", "variant": None})
     common = {name: getattr(make_result("z", "z"), name) for name in Run.model_fields}
     pretrained = PretrainResult.model_construct(
         **common | {"command": "pretrain", "parent": None}, encoder=encoder, bytes_on_disk=10
