@@ -9,21 +9,16 @@ from encoder.errors import CheckpointError
 from recipes.encoders import EncoderResult
 from recipes.part import Part
 from recipes.result import RUN_FILE, Run, TrainingResult
+from recipes.variant import Variant
 
 
-class Architecture(Part):
+class Architecture(Variant):
     """The shape of an encoder, as far as its layers are alike: those of the first one are told."""
 
     num_hidden_layers: int
     hidden_size: int
     num_attention_heads: int
     intermediate_size: int
-    norm: str
-    residual: str
-    residual_block_size: int | None = None
-    position_embedding: str
-    activation: str
-    gated: bool = False
     parameters: int
 
 
