@@ -50,7 +50,8 @@ class TaskData:
 
     ``splits`` holds those of train, validation and test that there are, as ``datasets.Dataset`` with the
     columns text[, text_pair] and label: a class index, a list of them (multi-label) or a float (regression).
-    ``fingerprint`` is the sha256 of all of it.
+    ``fingerprint`` is the sha256 of all of it. ``validation_fraction`` of the training rows were cut off;
+    ``None`` where there was a validation split, or no training rows.
     """
 
     splits: Mapping[str, Any]
@@ -58,6 +59,7 @@ class TaskData:
     report: DataReport
     fingerprint: str
     source: str
+    validation_fraction: float | None = None
 
     def texts(self, split: str) -> list[str]:
         """The texts of ``split``, R of them."""
@@ -99,8 +101,10 @@ def read_data(
     encoded, task, notes = understood.encoded, understood.task, understood.notes
     splits = {split: Rows(part.texts, part.pairs, encoded.labels[split]) for split, part in cells.items()}
     origins = {split: part.table.name for split, part in cells.items()}
+    fraction = options.validation_fraction if "train" in splits and "validation" not in splits else None
     if "train" in splits:
-        _cut_validation_(splits, origins, options.validation_fraction, task, notes)
+        if fraction is not None:
+            _cut_validation_(splits, origins, fraction, task, notes)
         if options.train_rows is not None and options.train_rows < len(splits["train"]):
             train = splits["train"]
             splits["train"] = train.select(first_by_hash(train.keys(), train.labels, options.train_rows))
@@ -112,9 +116,8 @@ def read_data(
     splits = {split: splits[split] for split in SPLITS if split in splits}
     report = _make_report(source, reading, task, columns, splits, origins, cells, notes)
     digest = fingerprint(task.kind, task.labels, splits)
-    return TaskData(
-        {name: _to_dataset(rows, task) for name, rows in splits.items()}, task, report, digest, source
-    )
+    datasets = {name: _to_dataset(rows, task) for name, rows in splits.items()}
+    return TaskData(datasets, task, report, digest, source, fraction)
 
 
 @dataclass(frozen=True)
@@ -233,8 +236,6 @@ def _make_task(reading: LabelReading, encoded: EncodedLabels, columns: Columns, 
 def _cut_validation_(
     splits: dict[str, Rows], origins: dict[str, str], fraction: float, task: Task, notes: list[str]
 ) -> None:
-    if "validation" in splits:
-        return
     train = splits["train"]
     kept, cut = cut_rows(train.keys(), label_strata(train.labels, task.kind), fraction)
     if not cut:

@@ -12,6 +12,7 @@ from encoder.errors import EncError
 from encoder.model_folder import read_task
 from encoder.task import Task
 from recipes.chain import MISSING, Chain, Step
+from recipes.data_options import data_options
 from recipes.first_look import is_here, is_read_at_once
 from recipes.training_inputs import check_best_metric
 
@@ -55,8 +56,7 @@ class _Looking:
         if data in (None, MISSING) or not is_here(data) or step.command == "bench":
             return
         own = "encoder" in step.kind.takes  # its labels are those of the data
-        names = [name for name in DataOptions.model_fields if name in type(options).model_fields]
-        asked = DataOptions(**{name: getattr(options, name) for name in names if name != "train_rows"})
+        asked = data_options(options, rows_too=False)
         is_first = self._first in (None, (data, asked))
         self._first = self._first or (data, asked)
         if is_first and not is_read_at_once(data):

@@ -17,6 +17,7 @@ from encoder.rows import TokenizedRows, offsets_of
 from encoder.sources import check_place
 from encoder.task import Task
 from encoder.tokenizer import Tokenizer
+from recipes.data_options import data_options
 from recipes.depth_config import DepthConfig
 from recipes.encoder_shape import is_shape, read_shape
 from recipes.encoders import FoundEncoder, asked_length, find_encoder
@@ -110,13 +111,10 @@ def usual_length(options: DepthConfig, subjects: Sequence[Subject]) -> int:
 def read_texts(options: DepthConfig, observer: Observer) -> Texts:
     """The texts that the options name; DataError or ConfigError where they cannot be read."""
     if options.data is not None:
-        from encoder.data import DataOptions, read_data
+        from encoder.data import read_data
 
         observer.stage(f"Reading {options.data}")
-        names = [name for name in DataOptions.model_fields if name in DepthConfig.model_fields]
-        return Texts(
-            labelled=read_data(options.data, DataOptions(**{name: getattr(options, name) for name in names}))
-        )
+        return Texts(labelled=read_data(options.data, data_options(options)))
     if options.corpus:
         observer.stage(f"Reading {', '.join(options.corpus)}")
         return Texts(

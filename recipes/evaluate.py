@@ -7,6 +7,7 @@ from compress.deployed import warn_of_cpu
 from encoder.errors import ConfigError
 from recipes.account import make_account
 from recipes.against import check_other, find_parent, score_against
+from recipes.data_options import data_options
 from recipes.evaluate_config import EvaluateConfig
 from recipes.evaluation_data import read_evaluation_data
 from recipes.first_look import look_before_measuring
@@ -74,12 +75,8 @@ def _choose_other(config: EvaluateConfig, found: FineTuned) -> FineTuned | None:
 
 def _read(config: EvaluateConfig, found: FineTuned, observer: Observer) -> tuple["TaskData", str]:
     """The data, and the name of the split to score."""
-    from encoder.data import DataOptions
-
     observer.stage(f"Reading {config.data}")
-    shared = [name for name in DataOptions.model_fields if name in EvaluateConfig.model_fields]
-    options = DataOptions(**{name: getattr(config, name) for name in shared})
-    data = read_evaluation_data(found, config.data, options)
+    data = read_evaluation_data(found, config.data, data_options(config, found.result))
     split = _choose_split(config, data)
     observer.data(data.report)
     return data, split

@@ -18,10 +18,7 @@ from recipes.options import ReadingOptions
 
 
 class EvaluateConfig(ReadingOptions):
-    """All options of an evaluation.
-
-    ``validation_fraction`` as in the fine-tuning finds the same validation rows again.
-    """
+    """All options of an evaluation."""
 
     model: FineTunedModel
     data: str = Field(

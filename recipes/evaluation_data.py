@@ -9,9 +9,6 @@ from recipes.scoring import FineTuned
 if TYPE_CHECKING:
     from encoder.data import DataOptions, TaskData
 
-# The options of a training that decide which rows of a table it sees.
-CUT = ("validation_fraction", "train_rows")
-
 
 def read_evaluation_data(found: FineTuned, source: str, options: "DataOptions") -> "TaskData":
     """The data at ``source``, its labels matched by name to those of ``found``.
@@ -28,7 +25,9 @@ def read_evaluation_data(found: FineTuned, source: str, options: "DataOptions") 
     then = found.result
     if list(data.splits) != ["test"] or then is None or not _may_be_its_own(data, then):
         return data
-    cut: dict[str, Any] = {name: then.config[name] for name in CUT if name in then.config}
+    cut: dict[str, Any] = {"train_rows": then.config.get("train_rows")}
+    if then.data.validation_fraction is not None:
+        cut["validation_fraction"] = then.data.validation_fraction
     try:
         as_trained = read_data(source, options.model_copy(update=cut), task=found.task)
     except DataError:  # nothing that a model could have been trained on

@@ -12,6 +12,7 @@ from encoder.errors import ExportError, Problems
 from encoder.files import OutputFolder
 from encoder.rows import TokenizedRows
 from encoder.texts import TextRows
+from recipes.data_options import data_options
 from recipes.evaluation_data import read_evaluation_data
 from recipes.export_config import ExportConfig
 from recipes.export_vocabulary import read_vocabulary_texts
@@ -134,13 +135,10 @@ def read_inputs(options: ExportConfig, start: ExportedFrom, observer: Observer) 
         ConfigError, DataError, CheckpointError: all that is wrong of a kind.
     """
     from encoder.checkpoint import load_classifier
-    from encoder.data import DataOptions
 
     found = start.found
     observer.stage(f"Reading {options.data}")
-    shared = [name for name in DataOptions.model_fields if name in ExportConfig.model_fields]
-    data_options = DataOptions(**{name: getattr(options, name) for name in shared})
-    data = read_evaluation_data(found, options.data, data_options)
+    data = read_evaluation_data(found, options.data, data_options(options, found.result))
     observer.data(data.report)
     names = [name for name in REPORTED if name in data.splits]
     if options.precision == "fp32":  # nothing is chosen by scores

@@ -92,11 +92,12 @@ Encoding = Annotated[
     ),
 ]
 ValidationFraction = Annotated[
-    float,
+    float | None,
     Field(
         gt=0,
         lt=1,
-        description="The share of the training rows to set aside when there is no validation split.",
+        description="The share of the training rows to set aside when there is no validation split; "
+        "otherwise as when the model was trained, or 0.1.",
         json_schema_extra=READING,
     ),
 ]

@@ -11,6 +11,7 @@ from encoder.files import OutputFolder
 from encoder.model_folder import peek_config, read_task
 from encoder.sources import BUILTIN_DATA, check_place
 from encoder.task import Task
+from recipes.data_options import data_options
 from recipes.models import no_classifier
 from recipes.observer import Observer
 from recipes.result import Result, check_output, read_result
@@ -151,7 +152,6 @@ def _look_through(options: Any, task: Task | None) -> None:
     """The rows, where they are few and here; without torch and ``datasets``."""
     if options.data in BUILTIN_DATA or not is_here(options.data) or not is_read_at_once(options.data):
         return
-    from encoder.data import DataOptions, check_data
+    from encoder.data import check_data
 
-    names = [name for name in DataOptions.model_fields if hasattr(options, name)]
-    check_data(options.data, DataOptions(**{name: getattr(options, name) for name in names}), task=task)
+    check_data(options.data, data_options(options), task=task)

@@ -40,7 +40,7 @@ class ReadingOptions(Options):
     label_separator: LabelSeparator = None
     label_variants: LabelVariants = "refuse"
     encoding: Encoding = None
-    validation_fraction: ValidationFraction = 0.1
+    validation_fraction: ValidationFraction = None
 
     @property
     def reading(self) -> dict[str, Any]:

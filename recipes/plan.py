@@ -28,9 +28,11 @@ from recipes.chain_record import find_finished, find_keys, read_record
 from recipes.chain_shapes import ORDER, Certainty, Shape, reshape
 from recipes.compress_config import CompressConfig
 from recipes.compress_search import most_folders
+from recipes.data_options import data_options
 from recipes.export_config import ExportConfig
 from recipes.observer import Observer, Silent
 from recipes.part import Part
+from recipes.result import read_result
 from recipes.run import open_chain
 from recipes.run_config import RunConfig
 
@@ -154,7 +156,7 @@ class _Inputs:
 
 
 def _read(chain: Chain, observer: Observer) -> _Inputs:
-    from encoder.data import DataOptions, read_data
+    from encoder.data import read_data
     from encoder.token_cache import encode_cached
 
     model, first = str(chain.options.model), chain.steps[0]
@@ -162,8 +164,7 @@ def _read(chain: Chain, observer: Observer) -> _Inputs:
     config, tokenizer = read_config(folder), read_tokenizer(folder)
     own = None if first.kind.makes(first.options) and "encoder" in first.kind.takes else read_task(folder)
     observer.stage(f"Reading {chain.options.data}")
-    names = [name for name in DataOptions.model_fields if name in type(first.options).model_fields]
-    options = DataOptions(**{name: getattr(first.options, name) for name in names if name != "train_rows"})
+    options = data_options(first.options, read_result(folder), rows_too=False)
     data = read_data(str(chain.options.data), options, task=own)
     if "train" not in data.splits:
         raise ConfigError(f"{chain.options.data} has no training rows; it has {', '.join(data.splits)}")

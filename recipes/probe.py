@@ -12,12 +12,13 @@ from encoder.rows import TokenizedRows
 from encoder.task import in_words
 from encoder.vector_choice import choose
 from recipes.account import describe_run
+from recipes.data_options import data_options
 from recipes.encoders import FoundEncoder, describe_encoder, find_encoder
 from recipes.first_look import look_before_measuring
 from recipes.observer import Observer, Recorder, Silent
 from recipes.probe_config import ProbeConfig
 from recipes.probe_verdict import ProbeResult, Right, judge_probes, summarize
-from recipes.result import Encoded, describe_data, describe_parent, save_run
+from recipes.result import Encoded, describe_data, describe_parent, read_result, save_run
 from recipes.scoring import choose_device, describe_cut
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def probe(config: ProbeConfig, observer: Observer | None = None) -> ProbeResult:
     recorder.stage(f"Looking at {config.model}")
     found = find_encoder(config.model, config.max_length)
     device = choose_device(config.device, config.threads)
-    data = _read(config, recorder)
+    data = _read(config, found, recorder)
     from encoder.checkpoint import load_encoder  # torch: not before all of that is found right
     from encoder.model import Encoder, initialise_
 
@@ -135,13 +136,11 @@ def _told(splits: Mapping[str, object]) -> str:
     return "test" if "test" in splits else "validation"
 
 
-def _read(config: ProbeConfig, observer: Observer) -> "TaskData":
-    from encoder.data import DataOptions, read_data
+def _read(config: ProbeConfig, found: FoundEncoder, observer: Observer) -> "TaskData":
+    from encoder.data import read_data
 
     observer.stage(f"Reading {config.data}")
-    shared = [name for name in DataOptions.model_fields if name in ProbeConfig.model_fields]
-    options = {name: getattr(config, name) for name in shared if name != "train_rows"}
-    data = read_data(config.data, DataOptions(**options))
+    data = read_data(config.data, data_options(config, read_result(found.folder), rows_too=False))
     if data.task.kind != "single_label":
         raise ConfigError(
             f"--data {config.data}: {in_words(data.task.kind)}; probes are classifiers, and take one label a "

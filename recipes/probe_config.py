@@ -39,7 +39,7 @@ class ProbeConfig(Options):
     label_column: LabelColumn = None
     label_variants: LabelVariants = "refuse"
     encoding: Encoding = None
-    validation_fraction: ValidationFraction = 0.1
+    validation_fraction: ValidationFraction = None
     pooling: Pooling = Field(
         default="mean",
         description="What a layer's vectors of a text become: their mean, the first one, or the largest "

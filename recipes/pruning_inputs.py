@@ -11,6 +11,7 @@ from encoder.errors import ConfigError
 from encoder.model_folder import read_config
 from encoder.rows import TokenizedRows
 from recipes.compress_config import CompressConfig
+from recipes.data_options import data_options
 from recipes.observer import Observer
 from recipes.pruning_options import PruningOptions
 from recipes.result import Parent
@@ -88,14 +89,11 @@ def read_rows(options: PruningOptions | CompressConfig, start: PrunedFrom, obser
     Raises:
         ConfigError, DataError: all that is wrong of a kind.
     """
-    from encoder.data import DataOptions, read_data
+    from encoder.data import read_data
 
     found = start.found
     observer.stage(f"Reading {options.data}")
-    shared = [name for name in DataOptions.model_fields if name in type(options).model_fields]
-    data = read_data(
-        options.data, DataOptions(**{name: getattr(options, name) for name in shared}), task=found.task
-    )
+    data = read_data(options.data, data_options(options, found.result), task=found.task)
     if "train" not in data.splits:
         raise ConfigError(
             f"{options.data} has no training rows; it has {', '.join(data.splits)}. Importance must not be "

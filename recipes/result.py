@@ -76,13 +76,15 @@ class Encoded(Part):
 class DataResult(Part):
     """The data of a run. ``fingerprint`` is a hash of its content, wherever it lies.
 
-    ``report`` is what reading found; ``encoded`` says, by split, what tokenizing did.
+    ``report`` is what reading found; ``encoded`` says, by split, what tokenizing did;
+    ``validation_fraction``, which share of the training rows was cut off, if any was.
     """
 
     source: str
     fingerprint: str
     report: DataReport
     encoded: dict[str, Encoded]
+    validation_fraction: float | None = None
 
 
 class Epoch(Part):
@@ -311,7 +313,11 @@ def describe_model(source: str, folder: Path, model: _Described, max_length: int
 def describe_data(data: "TaskData", encoded: Mapping[str, Encoded]) -> DataResult:
     """``data`` as it was read; ``encoded`` is by split."""
     return DataResult(
-        source=data.source, fingerprint=data.fingerprint, report=data.report, encoded=dict(encoded)
+        source=data.source,
+        fingerprint=data.fingerprint,
+        report=data.report,
+        encoded=dict(encoded),
+        validation_fraction=data.validation_fraction,
     )
 
 

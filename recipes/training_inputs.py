@@ -11,9 +11,10 @@ from encoder.metrics import metric_names
 from encoder.model_folder import read_config, read_tokenizer, resolve_model
 from encoder.task import Task, in_words
 from recipes.against import find_comparable
+from recipes.data_options import data_options
 from recipes.observer import Observer
 from recipes.pretrain_config import PretrainConfig
-from recipes.result import Parent, describe_parent
+from recipes.result import Parent, describe_parent, read_result
 from recipes.scoring import FineTuned, Splits, choose_device, choose_precision, tokenize
 from recipes.training_options import FreezingOptions, TrainingOptions
 
@@ -85,14 +86,10 @@ def read_training_data(
     Raises:
         ConfigError, DataError, CheckpointError: all that is wrong of a kind.
     """
-    from encoder.data import DataOptions, read_data
+    from encoder.data import read_data
 
     observer.stage(f"Reading {options.data}")
-    data = read_data(
-        options.data,
-        DataOptions(**{name: getattr(options, name) for name in DataOptions.model_fields}),
-        task=task,
-    )
+    data = read_data(options.data, data_options(options, read_result(start.folder)), task=task)
     _check_task(options, data)
     observer.data(data.report)
     return TrainingInputs(
