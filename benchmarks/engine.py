@@ -36,7 +36,8 @@ from encoder.model import Classifier
 from encoder.model_folder import read_tokenizer
 from encoder.prediction import Precision
 from encoder.rows import TokenizedRows, offsets_of, token_index
-from encoder.training import TrainingConfig, train_
+from encoder.training import train_
+from encoder.training_config import TrainingConfig
 
 EPOCHS_OF_FROZEN = 3
 

@@ -43,7 +43,8 @@ from encoder.model import initialise_
 from encoder.rounded_weights import rounded_weights_
 from encoder.rows import TokenizedRows
 from encoder.tokenizer_training import train_tokenizer_
-from encoder.training import TrainingConfig, TrainingProgress, train_
+from encoder.training import TrainingProgress, train_
+from encoder.training_config import TrainingConfig
 
 WARM_UP_STEPS = 3
 DEPTH_ROWS = 32

@@ -41,7 +41,8 @@ from encoder.optimizer import usual_learning_rate
 from encoder.prediction import predict_logits
 from encoder.rows import TokenizedRows
 from encoder.tokenizer import Tokenizer
-from encoder.training import TrainingConfig, train_
+from encoder.training import train_
+from encoder.training_config import TrainingConfig
 from recipes.observer import Silent
 from recipes.scoring import choose_precision, tokenize
 

@@ -5,15 +5,16 @@ The encoder: ``config`` (its shape, layer by layer), ``embeddings``, ``attention
 ``linear``, ``dropout``, put together in ``layer`` and ``model``; ``conversion`` gives a model another
 residual; ``packing`` (tokens end to end instead of padding) and ``batches``. Its files: ``model_folder``
 (found and looked at, without torch), ``checkpoint`` (weights), ``huggingface`` (all that is spelt as Hugging
-Face spells it, a module a group of families), ``hub``, ``tokenizer`` and ``tokenizer_files``, ``files``
-(written whole or not at all).
+Face spells it, a module a group of families), ``hub``, ``tokenizer`` with ``encoding``, ``tokenizer_folder``
+and ``tokenizer_files``, ``files`` (written whole or not at all).
 
 The data: ``data`` (``read_data``: a source → splits, task, report), on top of ``sources``, ``reading`` and
 ``delimited`` (files), ``columns``, ``cells``, ``labels`` and ``label_names``, ``splits``, ``data_report``;
 ``texts`` and ``text_stream`` (without labels, for prediction); ``task`` and ``rows`` (what training sees of
 it all).
 
-Training: ``training``, ``training_state`` (resuming), ``optimizer``, ``losses``, ``objective``, ``freezing``,
+Training: ``training`` (the loop), ``training_config``, ``training_state`` (resuming), ``updates`` (one of
+them), ``optimizer``, ``losses``, ``objective``, ``freezing``,
 ``frozen_prefix`` and ``activations`` (what is frozen is computed once), ``compact_vocabulary``; then
 ``prediction`` and ``metrics``; ``embedding`` (texts as vectors: ``vector_choice`` says of which layers,
 ``pooling`` makes one of many, ``vector_file`` keeps them, ``probing`` asks what is in them).

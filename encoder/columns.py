@@ -1,6 +1,7 @@
 """Which columns hold the text, its pair and the label: by convention, or as the user says."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from encoder.errors import DataError, did_you_mean
@@ -57,98 +58,103 @@ def choose_columns(
     case. A pair such as text_a/text_b goes before a single text. ``pair`` says what a trained model takes.
     Raises ``DataError`` naming the columns and the option when none or more than one would do.
     """
-    problems: list[str] = []
-    listing = f"the columns are: {', '.join(available)}"
-    chosen = {}
-    for role, name in (("text", text), ("text-pair", text_pair), ("label", label)):
-        if name is not None:
-            chosen[role] = _find(name, available)
-            if chosen[role] is None:
-                problems.append(
-                    f"{where}: no column {name!r} (--{role}-column){did_you_mean(name, available)}"
-                )
+    search = _Search(available, where)
+    given = {"text": text, "text-pair": text_pair, "label": label}
+    chosen = {role: search.named(role, name) for role, name in given.items() if name is not None}
     if label is None and need_label:
-        chosen["label"] = _by_convention(LABEL_COLUMNS, available, set(), "label", where, problems)
+        chosen["label"] = search.by_convention("label", LABEL_COLUMNS)
     if text is None:
         taken = {column for column in chosen.values() if column}
-        pairs = [] if text_pair is not None or pair is False else _pairs(available, taken)
-        if len(pairs) > 1:
-            shown = "; ".join("/".join(columns) for columns in pairs)
-            problems.append(
-                f"{where}: more than one pair of texts ({shown}): "
-                "choose with --text-column and --text-pair-column"
-            )
-        elif pairs:
-            chosen["text"], chosen["text-pair"] = pairs[0]
-        elif pair and text_pair is None:
-            single = [column for column in available if column.strip().casefold() in TEXT_COLUMNS]
-            has = f", and of texts there is only {single[0]!r}" if len(single) == 1 else ""
-            problems.append(
-                f"{where}: the model takes pairs of texts{has}: give --text-column and --text-pair-column"
-            )
-        elif pair is False and len(of_two := _pairs_of_no_single(available, taken)) == 1:
-            first, second = of_two[0]
-            problems.append(
-                f"{where}: pairs of texts ({first!r} and {second!r}), and the model takes a single text: "
-                "give data with one text a row, or --text-column to take one of them"
-            )
-        else:
-            chosen["text"] = _by_convention(TEXT_COLUMNS, available, taken, "text", where, problems)
+        chosen |= search.texts(taken, pair=pair, pair_is_named=text_pair is not None)
     elif pair and text_pair is None:
-        problems.append(f"{where}: the model takes pairs of texts: give --text-pair-column too")
+        search.refuse("the model takes pairs of texts: give --text-pair-column too")
     if pair is False and text_pair is not None:
-        problems.append(f"{where}: --text-pair-column {text_pair!r}: the model takes a single text")
+        search.refuse(f"--text-pair-column {text_pair!r}: the model takes a single text")
     columns = [column for column in chosen.values() if column]
-    if not problems and len(set(columns)) < len(columns):
+    if not search.problems and len(set(columns)) < len(columns):
         roles = ", ".join(f"{role} {column!r}" for role, column in chosen.items())
-        problems.append(f"{where}: one column cannot be two things: {roles}")
+        search.refuse(f"one column cannot be two things: {roles}")
     found_text = chosen.get("text")
-    if problems or found_text is None:
-        raise DataError.from_problems([*problems, listing])
+    if search.problems or found_text is None:
+        raise DataError.from_problems([*search.problems, f"the columns are: {', '.join(available)}"])
     return Columns(found_text, chosen.get("text-pair"), chosen.get("label"))
 
 
-def _find(name: str, available: Sequence[str]) -> str | None:
-    if name in available:
-        return name
-    folded = [column for column in available if column.strip().casefold() == name.strip().casefold()]
-    return folded[0] if len(folded) == 1 else None
+class _Search:
+    """Finds a column for each role among ``available``; ``problems`` are those of the roles without one."""
 
+    def __init__(self, available: Sequence[str], where: str) -> None:
+        self._available, self._where = available, where
+        self.problems: list[str] = []
 
-def _pairs(available: Sequence[str], taken: set[str]) -> list[tuple[str, str]]:
-    found = []
-    for first, second in PAIR_COLUMNS:
-        columns = (_find(first, available), _find(second, available))
-        if columns[0] is not None and columns[1] is not None and not taken & set(columns):
-            found.append((columns[0], columns[1]))
-    return found
+    def refuse(self, problem: str) -> None:
+        """Add to ``problems``."""
+        self.problems.append(f"{self._where}: {problem}")
 
+    def named(self, role: str, name: str) -> str | None:
+        """The column that the user calls ``name``."""
+        column = self._find(name)
+        if column is None:
+            self.refuse(f"no column {name!r} (--{role}-column){did_you_mean(name, self._available)}")
+        return column
 
-def _pairs_of_no_single(available: Sequence[str], taken: set[str]) -> list[tuple[str, str]]:
-    """The pairs of columns, where no column holds a single text by its name."""
-    if any(column.strip().casefold() in TEXT_COLUMNS for column in available):
-        return []
-    return _pairs(available, taken)
+    def by_convention(
+        self, role: str, names: Sequence[str], taken: AbstractSet[str] = frozenset()
+    ) -> str | None:
+        """The only column that is called one of ``names`` and not ``taken`` by another role."""
+        found = [column for column in self._called(names) if column not in taken]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            options = " and ".join(map(repr, found))
+            self.refuse(f"{options} could each be the {role}: choose with --{role}-column")
+        else:
+            self.refuse(
+                f"no column is called {', '.join(names)}: name the {role} with --{role}-column, "
+                "or add the header line if it is missing"
+            )
+        return None
 
+    def texts(
+        self, taken: AbstractSet[str], *, pair: bool | None, pair_is_named: bool
+    ) -> dict[str, str | None]:
+        """The columns of a text that the user did not name and, where there is one, of its pair, by role."""
+        pairs = [] if pair_is_named or pair is False else self._pairs(taken)
+        if len(pairs) > 1:
+            shown = "; ".join("/".join(columns) for columns in pairs)
+            self.refuse(
+                f"more than one pair of texts ({shown}): choose with --text-column and --text-pair-column"
+            )
+        elif pairs:
+            return dict(zip(("text", "text-pair"), pairs[0], strict=True))
+        elif pair and not pair_is_named:
+            single = self._called(TEXT_COLUMNS)
+            has = f", and of texts there is only {single[0]!r}" if len(single) == 1 else ""
+            self.refuse(f"the model takes pairs of texts{has}: give --text-column and --text-pair-column")
+        elif pair is False and not self._called(TEXT_COLUMNS) and len(of_two := self._pairs(taken)) == 1:
+            first, second = of_two[0]
+            self.refuse(
+                f"pairs of texts ({first!r} and {second!r}), and the model takes a single text: "
+                "give data with one text a row, or --text-column to take one of them"
+            )
+        else:
+            return {"text": self.by_convention("text", TEXT_COLUMNS, taken)}
+        return {}
 
-def _by_convention(
-    names: Sequence[str],
-    available: Sequence[str],
-    taken: set[str],
-    role: str,
-    where: str,
-    problems: list[str],
-) -> str | None:
-    found = [column for column in available if column.strip().casefold() in names and column not in taken]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        problems.append(
-            f"{where}: {' and '.join(map(repr, found))} could each be the {role}: choose with --{role}-column"
-        )
-    else:
-        problems.append(
-            f"{where}: no column is called {', '.join(names)}: name the {role} with --{role}-column, "
-            "or add the header line if it is missing"
-        )
-    return None
+    def _find(self, name: str) -> str | None:
+        if name in self._available:
+            return name
+        folded = self._called([name.strip().casefold()])
+        return folded[0] if len(folded) == 1 else None
+
+    def _called(self, names: Sequence[str]) -> list[str]:
+        """The columns with one of ``names``, which are in lower case."""
+        return [column for column in self._available if column.strip().casefold() in names]
+
+    def _pairs(self, taken: AbstractSet[str]) -> list[tuple[str, str]]:
+        found = []
+        for names in PAIR_COLUMNS:
+            first, second = map(self._find, names)
+            if first is not None and second is not None and not taken & {first, second}:
+                found.append((first, second))
+        return found

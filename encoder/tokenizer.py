@@ -14,10 +14,12 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
+from encoder.encoding import Chunk, encode_chunk, kept_tokens, unicode_problem
 from encoder.errors import CheckpointError, ConfigError, DataError
 from encoder.files import write_atomic
 from encoder.rows import TokenizedRows
-from encoder.tokenizer_files import CONFIG_FILE, TOKENIZER_FILE, TokenizerFolder, read_tokenizer_folder
+from encoder.tokenizer_files import CONFIG_FILE, TOKENIZER_FILE
+from encoder.tokenizer_folder import TokenizerFolder, read_tokenizer_folder
 
 # Texts tokenized at a time: enough to keep every core busy, few enough to bound the memory.
 CHUNK_ROWS = 1000
@@ -68,13 +70,13 @@ def load_tokenizer(folder: Path, *, max_tokens: int, pad_token_id: int) -> "Toke
     Raises ``CheckpointError`` when the folder has no tokenizer that enc can read, or when its pad id is not
     the model's and the model counts its positions from it (the RoBERTa families).
     """
-    files = read_tokenizer_folder(folder)
-    tokenizer = Tokenizer(files, max_tokens=max_tokens)
+    read = read_tokenizer_folder(folder)
+    tokenizer = Tokenizer(read, max_tokens=max_tokens)
     found = tokenizer.pad_token_id
-    if found is not None and found != pad_token_id and files.family in FAMILIES_WITH_POSITIONS_AFTER_PAD:
+    if found is not None and found != pad_token_id and read.family in FAMILIES_WITH_POSITIONS_AFTER_PAD:
         raise CheckpointError(
-            f"{folder}: the tokenizer pads with {files.special_tokens['pad_token']!r} (id {found}), but "
-            f"config.json says pad_token_id {pad_token_id}, from which a {files.family} model counts its "
+            f"{folder}: the tokenizer pads with {read.special_tokens['pad_token']!r} (id {found}), but "
+            f"config.json says pad_token_id {pad_token_id}, from which a {read.family} model counts its "
             "positions. Use the tokenizer that the model was trained with, or correct config.json."
         )
     return tokenizer
@@ -83,30 +85,30 @@ def load_tokenizer(folder: Path, *, max_tokens: int, pad_token_id: int) -> "Toke
 class Tokenizer:
     """Turns texts and pairs of texts into ``TokenizedRows``; made by ``load_tokenizer``."""
 
-    def __init__(self, files: TokenizerFolder, *, max_tokens: int) -> None:
-        self._backend: tokenizers.Tokenizer = files.backend
-        self._files = files
+    def __init__(self, folder: TokenizerFolder, *, max_tokens: int) -> None:
+        self._backend: tokenizers.Tokenizer = folder.backend
+        self._folder = folder
         self._max_tokens = max_tokens
 
     @property
     def max_length(self) -> int:
         """The longest row in tokens: what the model has positions for, or less where the folder says less."""
-        return min(self._max_tokens, self._files.model_max_length or self._max_tokens)
+        return min(self._max_tokens, self._folder.model_max_length or self._max_tokens)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for the user about choices made where the folder's files disagree."""
-        return self._files.notes
+        return self._folder.notes
 
     @property
     def truncation_side(self) -> str:
         """From which end of a text tokens are cut: left or right."""
-        return self._files.truncation_side
+        return self._folder.truncation_side
 
     @property
     def uses_token_types(self) -> bool:
         """Whether the second text of a pair has tokens of type 1; otherwise all types are 0."""
-        return self._files.uses_token_types
+        return self._folder.uses_token_types
 
     @cached_property
     def vocab_size(self) -> int:
@@ -125,15 +127,14 @@ class Tokenizer:
 
     def token_id(self, name: str) -> int | None:
         """The id of a special token by its Hugging Face name (``cls_token``…); ``None``: there is none."""
-        token = self._files.special_tokens.get(name)
+        token = self._folder.special_tokens.get(name)
         return None if token is None else self._backend.token_to_id(token)
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all that decides the ids of a text: equal fingerprints, equal rows."""
         digest = hashlib.sha256(self._backend.to_str().encode())
-        files = self._files
-        settings = (files.truncation_side, files.uses_token_types, self._backend.encode_special_tokens)
+        settings = (self.truncation_side, self.uses_token_types, self._backend.encode_special_tokens)
         digest.update(repr(settings).encode())
         return digest.hexdigest()
 
@@ -147,7 +148,7 @@ class Tokenizer:
         """The tokenizer with another tokenizer.json and the same settings beside it."""
         backend = tokenizers.Tokenizer.from_str(json.dumps(definition))
         backend.encode_special_tokens = self._backend.encode_special_tokens
-        return Tokenizer(replace(self._files, backend=backend), max_tokens=self._max_tokens)
+        return Tokenizer(replace(self._folder, backend=backend), max_tokens=self._max_tokens)
 
     def encode(
         self,
@@ -169,12 +170,12 @@ class Tokenizer:
         if pairs is not None and len(pairs) != len(texts):
             raise ValueError(f"{len(texts)} texts but {len(pairs)} pairs")
         limit = self._check_max_length(max_length, pair=pairs is not None)
-        chunks = [_Chunk.empty()]
+        chunks = [Chunk.empty()]
         for start in range(0, len(texts), CHUNK_ROWS):
             inputs: list[Any] = list(texts[start : start + CHUNK_ROWS])
             if pairs is not None:
                 inputs = list(zip(inputs, pairs[start : start + CHUNK_ROWS], strict=True))
-            chunks.append(self._encode_chunk(inputs, limit, start))
+            chunks.append(encode_chunk(self._folder, inputs, limit, start))
             if on_rows is not None:
                 on_rows(len(inputs))
 
@@ -204,7 +205,7 @@ class Tokenizer:
             encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
         except (UnicodeEncodeError, TypeError) as error:
             for text in texts:
-                if problem := _unicode_problem(text):
+                if problem := unicode_problem(text):
                     raise DataError(problem) from error
             raise
         lengths = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
@@ -214,7 +215,7 @@ class Tokenizer:
     @cached_property
     def special_ids(self) -> tuple[int, ...]:
         """The ids of all special tokens, the unknown one among them."""
-        ids = (self._backend.token_to_id(token) for token in self._files.special_tokens.values())
+        ids = (self._backend.token_to_id(token) for token in self._folder.special_tokens.values())
         return tuple(sorted({index for index in ids if index is not None}))
 
     def spell(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> list["Piece"]:
@@ -226,7 +227,7 @@ class Tokenizer:
         encoding = self._backend.encode(text, pair)
         kept = np.ones(len(encoding), dtype=bool)
         if len(encoding) > limit:
-            kept = self._kept_tokens(encoding, limit)
+            kept = kept_tokens(encoding, limit, self.truncation_side)
         parts = (text, pair or "")
         pieces = []
         for place in np.flatnonzero(kept):
@@ -257,54 +258,6 @@ class Tokenizer:
             )
         return limit
 
-    def _encode_chunk(self, inputs: list[Any], limit: int, first_row: int) -> "_Chunk":
-        encodings = self._encode_batch(inputs, first_row)
-        whole_lengths = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
-        total = int(whole_lengths.sum())
-        input_ids = np.fromiter(chain.from_iterable(e.ids for e in encodings), np.int32, total)
-        token_type_ids = np.zeros(total, dtype=np.int8)
-        if self._files.uses_token_types:
-            token_type_ids = np.fromiter(chain.from_iterable(e.type_ids for e in encodings), np.int8, total)
-
-        long_rows = np.flatnonzero(whole_lengths > limit)
-        kept = np.ones(total, dtype=bool)
-        offsets = np.concatenate([[0], whole_lengths.cumsum()])
-        for row in long_rows:
-            kept[offsets[row] : offsets[row + 1]] = self._kept_tokens(encodings[row], limit)
-        return _Chunk(
-            input_ids=input_ids[kept],
-            token_type_ids=token_type_ids[kept],
-            lengths=np.minimum(whole_lengths, limit),
-            rows_cut=len(long_rows),
-            tokens_lost=total - int(kept.sum()),
-        )
-
-    def _kept_tokens(self, encoding: tokenizers.Encoding, limit: int) -> NDArray[np.bool_]:
-        """Which tokens of a row that is too long stay: the special ones, and of the texts what fits beside.
-
-        The library's own truncation also builds all that it cuts off, for a pair as the product of the pieces
-        of both texts: gigabytes for two long documents.
-        """
-        text = np.array([-1 if index is None else index for index in encoding.sequence_ids])
-        first, second = np.flatnonzero(text == 0), np.flatnonzero(text == 1)
-        room = limit - int(np.count_nonzero(text == -1))
-        kept = np.ones(len(text), dtype=bool)
-        for tokens, stay in zip((first, second), longest_first(len(first), len(second), room), strict=True):
-            cut = len(tokens) - stay
-            kept[tokens[:cut] if self._files.truncation_side == "left" else tokens[stay:]] = False
-        return kept
-
-    def _encode_batch(self, inputs: list[Any], first_row: int) -> list[tokenizers.Encoding]:
-        try:
-            return self._backend.encode_batch_fast(inputs)
-        except (UnicodeEncodeError, TypeError) as error:
-            # One row of the chunk is to blame; find it.
-            for row, text in enumerate(inputs):
-                problem = _unicode_problem(text)
-                if problem:
-                    raise DataError(f"row {first_row + row}: {problem}") from error
-            raise
-
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` and ``tokenizer_config.json``, which Transformers' AutoTokenizer opens.
 
@@ -312,10 +265,10 @@ class Tokenizer:
         """
         inputs = [
             "input_ids",
-            *(["token_type_ids"] if self._files.uses_token_types else []),
+            *(["token_type_ids"] if self._folder.uses_token_types else []),
             "attention_mask",
         ]
-        settings = dict(self._files.settings) | {
+        settings = dict(self._folder.settings) | {
             # The class that takes tokenizer.json as it is; others rebuild parts of it from their defaults.
             "tokenizer_class": "PreTrainedTokenizerFast",
             "model_input_names": inputs,
@@ -325,45 +278,3 @@ class Tokenizer:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomic(folder / TOKENIZER_FILE, self._backend.to_str(pretty=True))
         write_atomic(folder / CONFIG_FILE, config + "\n")
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """Some rows as they leave the tokenizer, all tokens end to end, and the tokens of each."""
-
-    input_ids: NDArray[np.int32]
-    token_type_ids: NDArray[np.int8]
-    lengths: NDArray[np.int64]
-    rows_cut: int
-    tokens_lost: int
-
-    @classmethod
-    def empty(cls) -> "_Chunk":
-        return cls(
-            np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.int64), rows_cut=0, tokens_lost=0
-        )
-
-
-def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
-    """How many tokens of two texts stay in ``room``, when tokens go from the longer text until they fit.
-
-    Both end up equal if both must be cut; an odd token stays with the longer text, or with the second.
-    """
-    short, long = sorted((first, second))
-    if short + long > room:
-        short = min(short, room // 2)
-        long = room - short
-    return (long, short) if first > second else (short, long)
-
-
-def _unicode_problem(text: str | tuple[str, str]) -> str:
-    """What keeps ``text`` from being encoded as UTF-8, an empty string when nothing does."""
-    for part in (text,) if isinstance(text, str) else text:
-        try:
-            part.encode()
-        except UnicodeEncodeError as error:
-            return (
-                f"the text holds {part[error.start]!r} at character {error.start}, half of a Unicode pair, "
-                "which no tokenizer can read; remove it or read the file with another --encoding"
-            )
-    return ""

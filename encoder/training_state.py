@@ -1,16 +1,24 @@
 """Where training stands, on disk: enough to continue to the same result after a kill at any moment."""
 
+import hashlib
+import json
 import pickle
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import BaseModel
 from torch import nn
 
 from encoder.errors import CheckpointError, ConfigError, EncError
 from encoder.files import open_atomic
+from encoder.model import Classifier
 from encoder.optimizer import Optimizer
+from encoder.rows import TokenizedRows
+from encoder.training_config import TrainingConfig
+from encoder.updates import Model
 
 STATE_FILE = "training-state.pt"
 BEST_FILE = "training-best.pt"
@@ -39,6 +47,27 @@ class Position:
     best_epoch: int = 0
     improved_epoch: int = 0  # the last whose score was above all before; an equal score later is kept instead
     best_score: float = float("-inf")
+
+
+def identify(
+    config: TrainingConfig,
+    model: Model,
+    objective: str,
+    parameters: Iterable[str],
+    rows: TokenizedRows,
+) -> str:
+    """A hash of all that decides the result: config, architecture, task, what trains, training rows.
+
+    ``objective`` is its ``identity``, ``parameters`` are the names of those that train.
+    """
+    described: list[BaseModel] = [config, model.config]
+    if isinstance(model, Classifier):
+        described.append(model.task)
+    shape = [one.model_dump(mode="json") for one in described]
+    digest = hashlib.sha256(json.dumps([shape, objective, sorted(parameters)], sort_keys=True).encode())
+    for array in (rows.input_ids, rows.token_type_ids, rows.offsets, rows.labels):
+        digest.update(b"" if array is None else array.tobytes())
+    return digest.hexdigest()
 
 
 class TrainingState:

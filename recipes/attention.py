@@ -1,9 +1,9 @@
 """Where each head looks in a text, and what the answer owes to it: an `AttentionConfig` in, a `Seen` out."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,27 +89,8 @@ def attention(config: AttentionConfig, observer: Observer | None = None) -> Seen
     tokens, row = _tokenize(config, found, recorder)
     rows = None if config.data is None else _read_rows(config, found, recorder)
 
-    from encoder.checkpoint import load_classifier, load_encoder
-
     recorder.stage("Looking at the text")
-    model, answer = None, None
-    if found.task is None:
-        encoder = load_encoder(found.folder).to(device)
-    else:
-        model = load_classifier(found.folder).to(device)
-        encoder = model.encoder
-        answer = _answer(model, row, device)
-    weights: dict[tuple[int, int], NDArray[np.float32]] = {}
-    heads: tuple[HeadResult, ...] = ()
-    residual, source = None, None
-    if config.residual:
-        residual = look_at_residual(encoder, model, row, None if answer is None else answer.output)
-    else:
-        importance, source = _find_importance(config, found, model, rows, device, recorder)
-        special = [token.sequence is None for token in tokens]
-        heads, weights = look_at_heads(
-            found.config, encoder, model, row, None if answer is None else answer.output, special, importance
-        )
+    views, weights = _look_at_text(config, found, tokens, row, rows, device, recorder)
     result = AttentionResult(
         **describe_run(
             "attention",
@@ -124,12 +105,38 @@ def attention(config: AttentionConfig, observer: Observer | None = None) -> Seen
         text=config.text,
         text_pair=config.pair,
         tokens=tuple(tokens),
-        answer=answer,
-        importance_from=source,
-        heads=heads,
-        residual=residual,
+        **views,
     )
     return Seen(result, weights)
+
+
+def _look_at_text(
+    config: AttentionConfig,
+    found: FoundEncoder,
+    tokens: Sequence[TokenResult],
+    row: TokenizedRows,
+    rows: TokenizedRows | None,
+    device: str,
+    observer: Observer,
+) -> tuple[dict[str, Any], dict[tuple[int, int], NDArray[np.float32]]]:
+    """The answer and what is known of heads or sublayers, by field of the result; and the heads' weights."""
+    from encoder.checkpoint import load_classifier, load_encoder
+
+    model, answer, output = None, None, None
+    if found.task is None:
+        encoder = load_encoder(found.folder).to(device)
+    else:
+        model = load_classifier(found.folder).to(device)
+        encoder = model.encoder
+        answer = _answer(model, row, device)
+        output = answer.output
+    if config.residual:
+        residual = look_at_residual(encoder, model, row, output)
+        return {"answer": answer, "importance_from": None, "heads": (), "residual": residual}, {}
+    importance, source = _find_importance(config, found, model, rows, device, observer)
+    special = [token.sequence is None for token in tokens]
+    heads, weights = look_at_heads(found.config, encoder, model, row, output, special, importance)
+    return {"answer": answer, "importance_from": source, "heads": heads}, weights
 
 
 def _check_head(config: AttentionConfig, found: FoundEncoder) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from compress.uncertainty import ScoreDifference, score_difference
 from encoder.errors import DataError
+from encoder.rows import TokenizedRows
 from encoder.task import Task
 from encoder.vector_choice import POOLINGS, Choice, Pooling, choose
 from recipes.account import describe_run
@@ -17,8 +18,8 @@ from recipes.embed_config import EmbedConfig
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent
 from recipes.part import Part
-from recipes.result import Encoded, Run, describe_parent, without_nan
-from recipes.scoring import choose_device, describe_cut
+from recipes.result import Run, describe_parent, without_nan
+from recipes.scoring import choose_device, describe_cut, describe_encoded
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -85,25 +86,14 @@ def compare_choices(config: EmbedConfig, observer: Observer | None = None) -> Em
     told = next((name for name in TOLD_ON if name in data.splits and name != split), None)
 
     choices = all_choices(found.config.num_hidden_layers)
-    encoder = load_encoder(found.folder).to(device)
-    cosines = _find_cosines(encoder, found, data, split, choices, config, device, recorder)
+    scorer = _Scorer(load_encoder(found.folder).to(device), found, data, config, device, recorder)
     scored = [
-        ComparedChoice(layers=choice.layers, pooling=choice.pooling, score=_score(one, data.labels(split)))
-        for choice, one in zip(choices, cosines, strict=True)
+        ComparedChoice(layers=choice.layers, pooling=choice.pooling, score=scorer.score(cosines, split))
+        for choice, cosines in zip(choices, scorer.cosines(split, choices), strict=True)
     ]
-    number = max(range(len(scored)), key=lambda at: -2.0 if (s := scored[at].score) is None else s)
+    best = max(range(len(scored)), key=lambda at: -2.0 if (s := scored[at].score) is None else s)
     usual = choices.index(choose(str(found.config.num_hidden_layers), "mean", found.config.num_hidden_layers))
-    difference: ScoreDifference | None = None
-    held_out: tuple[float | None, float | None] = (None, None)
-    if told is not None:
-        two = [choices[number], choices[usual]]
-        best_there, usual_there = _find_cosines(encoder, found, data, told, two, config, device, recorder)
-        labels = data.labels(told)
-        held_out = (_score(best_there, labels), _score(usual_there, labels))
-        if None not in held_out and number != usual:
-            difference = score_difference(
-                SIMILARITY, usual_there[:, None], best_there[:, None], labels, metric=METRIC
-            )
+    held_out = _HeldOut() if told is None else scorer.hold_out(told, choices[best], choices[usual])
     return EmbedComparison(
         **describe_run(
             "embed",
@@ -120,14 +110,14 @@ def compare_choices(config: EmbedConfig, observer: Observer | None = None) -> Em
         split=split,
         rows=len(data.labels(split)),
         choices=tuple(scored),
-        best=scored[number],
+        best=scored[best],
         usual=scored[usual],
         held_out_split=told,
         held_out_rows=None if told is None else len(data.labels(told)),
-        held_out_best=held_out[0],
-        held_out_usual=held_out[1],
-        difference=difference,
-        verdict=_judge(scored[number], number == usual, difference, told),
+        held_out_best=held_out.best,
+        held_out_usual=held_out.usual,
+        difference=held_out.difference,
+        verdict=_judge(scored[best], best == usual, held_out.difference, told),
     )
 
 
@@ -158,51 +148,83 @@ def _read(config: EmbedConfig, observer: Observer) -> "TaskData":
     return data
 
 
-def _find_cosines(
-    encoder: "Encoder",
-    found: FoundEncoder,
-    data: "TaskData",
-    split: str,
-    choices: Sequence[Choice],
-    config: EmbedConfig,
-    device: str,
-    observer: Observer,
-) -> list[NDArray[np.float32]]:
-    """The cosine of each pair of ``split``, float32 [R], for each of ``choices``."""
-    from encoder.embedding import embed_rows, normalize
+@dataclass(frozen=True)
+class _HeldOut:
+    """The scores of the best choice and the usual one where nothing was chosen, and best less usual."""
 
-    firsts, seconds = data.texts(split), data.pairs(split)
-    assert seconds is not None
-    texts = list(dict.fromkeys([*firsts, *seconds]))  # a text of several pairs is embedded once
-    place = {text: number for number, text in enumerate(texts)}
-    observer.stage(f"Embedding the texts of the {split} pairs")
-    rows, stats = found.tokenizer.encode(
-        [config.prefix + text for text in texts], max_length=found.max_length
-    )
-    if stats.rows_cut:
-        encoded = Encoded(**{key: getattr(stats, key) for key in Encoded.model_fields})
-        observer.note(describe_cut({split: encoded}, found.max_length))
-    done = 0
-
-    def count(more: int) -> None:
-        nonlocal done
-        done += more
-        observer.working(done, len(texts), "texts")
-
-    precision: Precision = "bf16" if config.runtime == "torch-bf16" else "fp32"
-    made = embed_rows(encoder, rows, choices, precision=precision, device=device, on_rows=count)
-    first, second = [place[text] for text in firsts], [place[text] for text in seconds]
-    found_cosines = []
-    for vectors in map(normalize, made):
-        cosines: NDArray[np.float32] = (vectors[first] * vectors[second]).sum(1)
-        found_cosines.append(cosines)
-    return found_cosines
+    best: float | None = None
+    usual: float | None = None
+    difference: ScoreDifference | None = None
 
 
-def _score(cosines: NDArray[np.float32], labels: NDArray[np.generic]) -> float | None:
-    from encoder.metrics import score
+class _Scorer:
+    """Scores choices on the pairs of a split, by what ``encoder`` makes of their texts."""
 
-    return without_nan(score(SIMILARITY, cosines[:, None], labels))[METRIC]
+    def __init__(
+        self,
+        encoder: "Encoder",
+        found: FoundEncoder,
+        data: "TaskData",
+        config: EmbedConfig,
+        device: str,
+        observer: Observer,
+    ) -> None:
+        self._encoder, self._found, self._data = encoder, found, data
+        self._config, self._device, self._observer = config, device, observer
+
+    def cosines(self, split: str, choices: Sequence[Choice]) -> list[NDArray[np.float32]]:
+        """The cosine of each pair of ``split``, float32 [R], for each of ``choices``."""
+        from encoder.embedding import embed_rows, normalize
+
+        firsts, seconds = self._data.texts(split), self._data.pairs(split)
+        assert seconds is not None
+        texts = list(dict.fromkeys([*firsts, *seconds]))  # a text of several pairs is embedded once
+        place = {text: number for number, text in enumerate(texts)}
+        self._observer.stage(f"Embedding the texts of the {split} pairs")
+        rows = self._tokenize(texts, split)
+        done = 0
+
+        def count(more: int) -> None:
+            nonlocal done
+            done += more
+            self._observer.working(done, len(texts), "texts")
+
+        precision: Precision = "bf16" if self._config.runtime == "torch-bf16" else "fp32"
+        made = embed_rows(
+            self._encoder, rows, choices, precision=precision, device=self._device, on_rows=count
+        )
+        first, second = [place[text] for text in firsts], [place[text] for text in seconds]
+        found_cosines = []
+        for vectors in map(normalize, made):
+            cosines: NDArray[np.float32] = (vectors[first] * vectors[second]).sum(1)
+            found_cosines.append(cosines)
+        return found_cosines
+
+    def _tokenize(self, texts: Sequence[str], split: str) -> TokenizedRows:
+        most = self._found.max_length
+        prefixed = [self._config.prefix + text for text in texts]
+        rows, stats = self._found.tokenizer.encode(prefixed, max_length=most)
+        if stats.rows_cut:
+            self._observer.note(describe_cut({split: describe_encoded(stats)}, most))
+        return rows
+
+    def score(self, cosines: NDArray[np.float32], split: str) -> float | None:
+        """Spearman's correlation with the labels of ``split``; ``None`` where it is not defined."""
+        from encoder.metrics import score
+
+        return without_nan(score(SIMILARITY, cosines[:, None], self._data.labels(split)))[METRIC]
+
+    def hold_out(self, split: str, best: Choice, usual: Choice) -> _HeldOut:
+        """Both choices on the pairs of ``split``."""
+        best_there, usual_there = self.cosines(split, [best, usual])
+        scores = self.score(best_there, split), self.score(usual_there, split)
+        if None in scores or best == usual:
+            return _HeldOut(*scores)
+        labels = self._data.labels(split)
+        difference = score_difference(
+            SIMILARITY, usual_there[:, None], best_there[:, None], labels, metric=METRIC
+        )
+        return _HeldOut(*scores, difference)
 
 
 def _judge(

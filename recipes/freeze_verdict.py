@@ -88,49 +88,36 @@ def judge_sweep(
     means = {k: float(values.mean()) for k, values in defined.items()}
     sign = -1 if lower_is_better else 1
     best = max(means, key=lambda k: (sign * means[k], k))  # of equals the one that is cheaper to train
-    losses = {k: sign * (means[best] - mean) for k, mean in means.items()}
     noise = _Noise(defined, best, rows, sampling_errors(best) if sampling_errors else {})
-    judged = {k: _judge(loss, noise.margin(k) if k != best else 0.0, max_drop) for k, loss in losses.items()}
-    chosen = max(k for k, (judgement, _) in judged.items() if judgement == "fine")
-    above = [k for k in judged if k > chosen]
-    hurts_from = next((k for k in above if judged[k][0] == "hurts"), None)
-    limit = hurts_from if hurts_from is not None else math.inf
-    if max_drop is None:
-        undecided = [k for k in above if judged[k][0] == "undecided" and k < limit]
-    else:
-        undecided = [k for k in (chosen, hurts_from) if k is not None and not judged[k][1]]
-    gaps = [abs(losses[k] - (max_drop or 0.0)) for k in undecided]
-    more_seeds = noise.seeds_to_see(min(gaps), undecided[gaps.index(min(gaps))]) if gaps else None
     points = []
-    for k in sorted(scores):
-        judgement, sure = judged.get(k, ("not defined", True))
-        margin = noise.margin(k) if k in judged and k != best else None
-        loss = losses.get(k)
-        points.append(
-            Point(
-                k=k,
-                scores=tuple(None if math.isnan(value) else float(value) for value in scores[k]),
-                mean=means.get(k),
-                spread=float(defined[k].std(ddof=1)) if k in defined and len(defined[k]) > 1 else None,
-                loss=loss,
-                low=None if margin is None or loss is None else loss - margin,
-                high=None if margin is None or loss is None else loss + margin,
-                judgement=judgement,
-                sure=sure,
-            )
-        )
-    verdict = Verdict(
-        best=best,
-        chosen=chosen,
-        hurts_from=hurts_from,
-        undecided=tuple(undecided),
-        more_seeds=more_seeds,
-        noise=noise.smallest,
-        test=noise.describe(),
-        sentences=(),
-    )
+    for k, values in tried.items():
+        loss = sign * (means[best] - means[k]) if k in means else None
+        points.append(_judge_point(k, values, loss, None if k == best else noise.margin(k), max_drop))
+    verdict = _decide(points, best, noise, max_drop)
     say = _Words(points, verdict, max_drop, in_points=not lower_is_better)
     return points, verdict.model_copy(update={"sentences": tuple(say.sentences())})
+
+
+def _judge_point(
+    k: int, scores: NDArray[np.float64], loss: float | None, margin: float | None, max_drop: float | None
+) -> Point:
+    """What is known of ``k``; no ``loss``: a score is not defined, no ``margin``: it is the best."""
+    if loss is None:
+        judgement: Judgement = "not defined"
+        sure, margin = True, None
+    else:
+        judgement, sure = _judge(loss, margin or 0.0, max_drop)
+    return Point(
+        k=k,
+        scores=tuple(None if math.isnan(value) else float(value) for value in scores),
+        mean=None if loss is None else float(scores.mean()),
+        spread=float(scores.std(ddof=1)) if loss is not None and len(scores) > 1 else None,
+        loss=loss,
+        low=None if margin is None or loss is None else loss - margin,
+        high=None if margin is None or loss is None else loss + margin,
+        judgement=judgement,
+        sure=sure,
+    )
 
 
 def _judge(loss: float, margin: float, max_drop: float | None) -> tuple[Judgement, bool]:
@@ -139,6 +126,31 @@ def _judge(loss: float, margin: float, max_drop: float | None) -> tuple[Judgemen
     if loss > margin:
         return "hurts", True
     return ("undecided", False) if loss > WORTH_KNOWING else ("fine", True)
+
+
+def _decide(points: Sequence[Point], best: int, noise: "_Noise", max_drop: float | None) -> Verdict:
+    """The verdict on all ``points``, still without its sentences."""
+    losses = {point.k: point.loss for point in points if point.loss is not None}
+    judged = {point.k: point for point in points if point.loss is not None}
+    chosen = max(k for k, point in judged.items() if point.judgement == "fine")
+    above = [k for k in judged if k > chosen]
+    hurts_from = next((k for k in above if judged[k].judgement == "hurts"), None)
+    limit = hurts_from if hurts_from is not None else math.inf
+    if max_drop is None:
+        undecided = [k for k in above if judged[k].judgement == "undecided" and k < limit]
+    else:
+        undecided = [k for k in (chosen, hurts_from) if k is not None and not judged[k].sure]
+    gaps = [abs(losses[k] - (max_drop or 0.0)) for k in undecided]
+    return Verdict(
+        best=best,
+        chosen=chosen,
+        hurts_from=hurts_from,
+        undecided=tuple(undecided),
+        more_seeds=noise.seeds_to_see(min(gaps), undecided[gaps.index(min(gaps))]) if gaps else None,
+        noise=noise.smallest,
+        test=noise.describe(),
+        sentences=(),
+    )
 
 
 class _Noise:

@@ -16,7 +16,7 @@ from recipes.training_options import TrainingOptions
 if TYPE_CHECKING:
     from encoder.frozen_prefix import FrozenPrefix
     from encoder.model import Classifier
-    from encoder.training import TrainingConfig
+    from encoder.training_config import TrainingConfig
 
 # Of the memory that is free, what activations may take unless --cache-memory-gb says otherwise.
 SHARE_OF_FREE_MEMORY = 0.25

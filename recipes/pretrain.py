@@ -13,7 +13,7 @@ from encoder.files import write_atomic
 from encoder.processes import Processes, find_processes
 from encoder.tokenizer import Tokenizer
 from recipes.account import describe_run
-from recipes.encoders import EncoderResult
+from recipes.encoders import encoder_result
 from recipes.observer import Observer, Recorder, Silent
 from recipes.pretrain_config import PretrainConfig
 from recipes.pretrain_inputs import (
@@ -25,15 +25,14 @@ from recipes.pretrain_inputs import (
     pack,
     read_texts,
 )
-from recipes.pretrain_result import CorpusResult, PretrainResult, TokenizerResult, describe_architecture
-from recipes.result import RUN_FILE, Parent, TrainingResult, describe_parent, hash_model
+from recipes.pretrain_result import PretrainResult, TokenizerResult, describe_architecture, describe_corpus
+from recipes.result import RUN_FILE, Parent, TrainingResult, describe_parent
 from recipes.resuming import TRAINING_FOLDER, claim, finish
 from recipes.scoring import choose_device, choose_precision
-from recipes.variant import describe_variant
 
 if TYPE_CHECKING:
     from encoder.language_model import MaskedLanguageModel
-    from encoder.training import TrainingConfig
+    from encoder.training_config import TrainingConfig
 
 # A model that knows a language already is trained further at this share of the usual rate.
 FURTHER = 0.2
@@ -149,7 +148,7 @@ def _train(
 def _training_config(config: PretrainConfig, model: "MaskedLanguageModel", device: str) -> "TrainingConfig":
     """What the options say of training; all layers learn at one rate."""
     from encoder.optimizer import usual_pretraining_rate
-    from encoder.training import TrainingConfig
+    from encoder.training_config import TrainingConfig
 
     usual = usual_pretraining_rate(model.config.hidden_size) * (1.0 if config.model is None else FURTHER)
     given = {name: getattr(config, name) for name in TrainingConfig.model_fields if hasattr(config, name)}
@@ -187,10 +186,10 @@ def _account(
     from compress.size import bytes_on_disk
 
     train, held_out = packed
-    made = start.tokenizer is None
     tokens_a_row = len(train.rows.input_ids) / len(train.rows)
     kept = training.epochs[training.best_epoch - 1].validation
     assert kept is not None
+    made = start.tokenizer is None
     return PretrainResult(
         **describe_run(
             "pretrain",
@@ -201,28 +200,9 @@ def _account(
             parent=parent,
             notes=recorder.notes,
         ),
-        encoder=EncoderResult(
-            source=str(config.output),
-            sha256=hash_model(start.folder.work),
-            family=model.config.family,
-            num_hidden_layers=model.config.num_hidden_layers,
-            hidden_size=model.config.hidden_size,
-            max_length=config.max_length,
-            variant=describe_variant(model.config),
-        ),
+        encoder=encoder_result(str(config.output), start.folder.work, model.config, config.max_length),
         architecture=describe_architecture(model.config, training.total_parameters),
-        corpus=CorpusResult(
-            sources=config.corpus,
-            fingerprint=found.fingerprint,
-            train_texts=found.train.texts,
-            train_letters=found.train.letters,
-            train_tokens=train.tokens,
-            train_rows=len(train.rows),
-            held_out_texts=found.held_out.texts,
-            held_out_tokens=held_out.tokens,
-            held_out_rows=len(held_out.rows),
-            tokens_unknown=train.tokens_unknown,
-        ),
+        corpus=describe_corpus(config.corpus, found, train, held_out),
         tokenizer=TokenizerResult(
             kind=config.tokenizer if made else None,
             vocab_size=tokenizer.vocab_size,

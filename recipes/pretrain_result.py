@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from encoder.config import EncoderConfig
+from encoder.corpus import Packed, Survey
 from encoder.errors import CheckpointError
 from recipes.encoders import EncoderResult
 from recipes.part import Part
@@ -67,6 +68,22 @@ class PretrainResult(Run):
     before: dict[str, float]
     held_out: dict[str, float]
     bytes_on_disk: int
+
+
+def describe_corpus(sources: tuple[str, ...], found: Survey, train: Packed, held_out: Packed) -> CorpusResult:
+    """The texts of ``sources``, as they were ``found`` and packed."""
+    return CorpusResult(
+        sources=sources,
+        fingerprint=found.fingerprint,
+        train_texts=found.train.texts,
+        train_letters=found.train.letters,
+        train_tokens=train.tokens,
+        train_rows=len(train.rows),
+        held_out_texts=found.held_out.texts,
+        held_out_tokens=held_out.tokens,
+        held_out_rows=len(held_out.rows),
+        tokens_unknown=train.tokens_unknown,
+    )
 
 
 def describe_architecture(config: EncoderConfig, parameters: int) -> Architecture:

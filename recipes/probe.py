@@ -19,7 +19,7 @@ from recipes.observer import Observer, Recorder, Silent
 from recipes.probe_config import ProbeConfig
 from recipes.probe_verdict import ProbeResult, Right, judge_probes, summarize
 from recipes.result import Encoded, describe_data, describe_parent, read_result, save_run
-from recipes.scoring import choose_device, describe_cut
+from recipes.scoring import choose_device, describe_cut, describe_encoded
 
 if TYPE_CHECKING:
     from encoder.data import TaskData
@@ -45,27 +45,8 @@ def probe(config: ProbeConfig, observer: Observer | None = None) -> ProbeResult:
     found = find_encoder(config.model, config.max_length)
     device = choose_device(config.device, config.threads)
     data = _read(config, found, recorder)
-    from encoder.checkpoint import load_encoder  # torch: not before all of that is found right
-    from encoder.model import Encoder, initialise_
-
     rows, encoded = _tokenize(config, found, data, recorder)
-
-    def embed(encoder: "Encoder", what: str) -> Layers:
-        recorder.stage(f"Computing all {found.config.num_hidden_layers} layers{what}")
-        return _embed(encoder.to(device), rows, config, device, recorder)
-
-    real, shuffled = _Probes(config, recorder), _Probes(config, recorder, shuffled=True)
-    layers = embed(load_encoder(found.folder), "")
-    for seed in range(config.seeds):
-        real.fit(layers, seed)
-        shuffled.fit(layers, seed)
-    del layers
-    random = _Probes(config, recorder)
-    for seed in range(config.seeds):
-        encoder = Encoder(found.config)
-        initialise_(encoder, found.config, seed)
-        random.fit(embed(encoder, f" with random weights ({seed + 1} of {config.seeds})"), seed)
-
+    real, random, shuffled = _fit_probes(config, found, rows, device, recorder)
     told = _told(rows)
     labels = rows[told].labels
     assert labels is not None
@@ -95,6 +76,35 @@ def probe(config: ProbeConfig, observer: Observer | None = None) -> ProbeResult:
     )
     save_run(result, folder)
     return result
+
+
+def _fit_probes(
+    config: ProbeConfig,
+    found: FoundEncoder,
+    rows: Mapping[str, TokenizedRows],
+    device: str,
+    observer: Observer,
+) -> tuple["_Probes", "_Probes", "_Probes"]:
+    """The probes of the encoder's layers; of the same with random weights; and on shuffled labels."""
+    from encoder.checkpoint import load_encoder
+    from encoder.model import Encoder, initialise_
+
+    def embed(encoder: "Encoder", what: str) -> Layers:
+        observer.stage(f"Computing all {found.config.num_hidden_layers} layers{what}")
+        return _embed(encoder.to(device), rows, config, device, observer)
+
+    real, shuffled = _Probes(config, observer), _Probes(config, observer, shuffled=True)
+    layers = embed(load_encoder(found.folder), "")
+    for seed in range(config.seeds):
+        real.fit(layers, seed)
+        shuffled.fit(layers, seed)
+    del layers
+    random = _Probes(config, observer)
+    for seed in range(config.seeds):
+        encoder = Encoder(found.config)
+        initialise_(encoder, found.config, seed)
+        random.fit(embed(encoder, f" with random weights ({seed + 1} of {config.seeds})"), seed)
+    return real, random, shuffled
 
 
 class _Probes:
@@ -168,7 +178,7 @@ def _tokenize(
             max_length=found.max_length,
         )
         rows[name] = replace(made, labels=labels[chosen])
-        encoded[name] = Encoded(**{key: getattr(stats, key) for key in Encoded.model_fields})
+        encoded[name] = describe_encoded(stats)
     observer.note(describe_cut(encoded, found.max_length))
     return rows, encoded
 

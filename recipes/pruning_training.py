@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from compress.teacher import Targets
     from encoder.model import Classifier
     from encoder.objective import Objective
-    from encoder.training import TrainingConfig
+    from encoder.training_config import TrainingConfig
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Recovery:
 
     def _config(self, model: "Classifier") -> "TrainingConfig":
         from encoder.optimizer import usual_learning_rate
-        from encoder.training import TrainingConfig
+        from encoder.training_config import TrainingConfig
 
         options = self.options
         return TrainingConfig(

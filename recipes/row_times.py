@@ -86,7 +86,8 @@ def _time_training(
     device: str,
 ) -> float:
     """Seconds of a row in an update, all included; the first update, which is slower, does not count."""
-    from encoder.training import TrainingConfig, train_
+    from encoder.training import train_
+    from encoder.training_config import TrainingConfig
 
     config = TrainingConfig(
         num_epochs=UPDATES, batch_size=batch_size, learning_rate=1e-5, precision=precision

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from encoder.freezing import Frozen
     from encoder.language_model import MaskedLanguageModel
     from encoder.model import Classifier
-    from encoder.training import TrainingConfig, TrainingOutcome
+    from encoder.training import TrainingOutcome
+    from encoder.training_config import TrainingConfig
 
 LATENCY_BATCH_SIZES = (1, 32)
 # A run is to end soon after its training, so it times few rows; `enc bench` times more.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from encoder.data import TaskData
     from encoder.model import Classifier
     from encoder.tokenizer import Tokenizer
-    from encoder.training import TrainingConfig
+    from encoder.training_config import TrainingConfig
 
 
 CONVERTED = (
@@ -161,7 +161,7 @@ def make_training_config(
 ) -> "TrainingConfig":
     """What ``options`` say of training, with what they leave open decided for model and machine."""
     from encoder.optimizer import usual_learning_rate
-    from encoder.training import TrainingConfig
+    from encoder.training_config import TrainingConfig
 
     given = {name: getattr(options, name) for name in TrainingConfig.model_fields}
     decided = {

@@ -14,7 +14,8 @@ from compress.watching import Points, watched
 from encoder.batches import Batch
 from encoder.checkpoint import load_classifier
 from encoder.prediction import predict_logits
-from encoder.training import TrainingConfig, train_
+from encoder.training import train_
+from encoder.training_config import TrainingConfig
 
 LENGTHS = [7, 1, 12, 4]
 LAYERS = 12

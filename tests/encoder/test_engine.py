@@ -9,7 +9,8 @@ from encoder.dropout import Dropout
 from encoder.engine import ALL_ON, Engine
 from encoder.model import use_
 from encoder.prediction import predict_logits
-from encoder.training import TrainingConfig, train_
+from encoder.training import train_
+from encoder.training_config import TrainingConfig
 
 LENGTHS = [3, 9, 5, 5, 12, 2, 7, 4, 6, 8] * 2
 NO_DROPOUT = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "classifier": {"dropout": 0.0}}

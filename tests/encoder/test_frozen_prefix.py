@@ -14,7 +14,8 @@ from encoder.errors import EncError
 from encoder.freezing import Freezing, freeze_
 from encoder.frozen_prefix import FrozenPrefix, frozen_depth, stored_bytes
 from encoder.prediction import predict_logits
-from encoder.training import TrainingConfig, train_
+from encoder.training import train_
+from encoder.training_config import TrainingConfig
 
 LENGTHS = [3, 9, 5, 5, 12, 2, 7, 4, 6, 8] * 4
 LAYERS = 3

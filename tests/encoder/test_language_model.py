@@ -16,7 +16,8 @@ from encoder.masking import MaskedTokens, Masking
 from encoder.model import initialise_
 from encoder.model_folder import read_task, read_tokenizer
 from encoder.task import Task
-from encoder.training import TrainingConfig, train_
+from encoder.training import train_
+from encoder.training_config import TrainingConfig
 from tests.padded import pack
 
 MASKING = Masking(mask_token_id=4, special_ids=(0, 1, 2, 3, 4), vocab_size=50, probability=0.3)

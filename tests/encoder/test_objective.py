@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from encoder.objective import Supervised
-from encoder.training import TrainingConfig, train_
+from encoder.training import train_
+from encoder.training_config import TrainingConfig
 
 LENGTHS = [3, 9, 5, 5, 12, 2, 7, 4, 6, 8] * 2
 

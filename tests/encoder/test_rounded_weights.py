@@ -7,7 +7,8 @@ from encoder.engine import ALL_ON, Engine
 from encoder.freezing import Freezing, freeze_, training_mode_
 from encoder.linear import Linear
 from encoder.rounded_weights import rounded_weights_
-from encoder.training import TrainingConfig, train_
+from encoder.training import train_
+from encoder.training_config import TrainingConfig
 
 LENGTHS = [3, 9, 5, 5, 12, 2, 7, 4, 6, 8] * 2
 

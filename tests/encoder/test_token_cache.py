@@ -107,7 +107,7 @@ def test_all_that_changes_tokens_is_in_the_name(tokenizer, monkeypatch) -> None:
 
     names = [name()]
     names.append(name(tokenizer.with_definition(tokenizer.definition | {"normalizer": None})))
-    files = tokenizer._files
+    files = tokenizer._folder
     changes = (
         {"truncation_side": "left" if files.truncation_side == "right" else "right"},
         {"uses_token_types": not files.uses_token_types},

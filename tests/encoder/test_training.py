@@ -9,9 +9,12 @@ import encoder.training as training
 from encoder.engine import ALL_ON
 from encoder.errors import ConfigError, EncError
 from encoder.freezing import Freezing, freeze_
+from encoder.objective import Supervised
 from encoder.processes import ALONE
 from encoder.task import Task
-from encoder.training import TrainingConfig, load_best_, train_
+from encoder.training import load_best_, train_
+from encoder.training_config import TrainingConfig
+from encoder.updates import Updates
 
 LENGTHS = [3, 9, 5, 5, 12, 2, 7, 4, 6, 8] * 4
 
@@ -154,9 +157,9 @@ def test_the_optimizer_holds_only_what_trains(make_classifier, make_rows, tmp_pa
     model = make_classifier()
     freeze_(model, Freezing(layers=3))
     rows = planted(make_rows)
-    trainer = training._Trainer(model, rows, None, config(), tmp_path, "cpu", None, None, ALL_ON, {},
-                                None, ALONE)  # fmt: skip
-    held = sum(p.numel() for group in trainer.optimizer.param_groups for p in group["params"])
+    updates = Updates(model, rows, Supervised(model.task, rows.labels), config(),
+                      device="cpu", engine=ALL_ON, rounded={}, processes=ALONE)  # fmt: skip
+    held = sum(p.numel() for group in updates.optimizer.param_groups for p in group["params"])
     assert held == sum(p.numel() for p in model.classifier.parameters())
 
 

@@ -13,6 +13,7 @@ from encoder.errors import CheckpointError, ConfigError, DataError
 from encoder.model import Classifier, initialise_
 from encoder.model_folder import read_config, read_tokenizer
 from encoder.task import Task
+from encoder.updates import Updates
 from recipes.distill import distill
 from recipes.distill_config import DistillConfig
 from recipes.ledger import make_tree, read_runs
@@ -127,7 +128,7 @@ def test_a_run_that_was_killed_resumes_to_the_same_weights(options, tmp_path, mo
     options = options | {"layers": 1, "progressive": 2, "control": True}
     whole = distill(DistillConfig(**options | {"output": tmp_path / "whole"}))
     updates = 0
-    update = training._Trainer._update
+    update = Updates.make
 
     def kill(*arguments):
         nonlocal updates
@@ -136,10 +137,10 @@ def test_a_run_that_was_killed_resumes_to_the_same_weights(options, tmp_path, mo
             raise Killed
         return update(*arguments)
 
-    monkeypatch.setattr(training._Trainer, "_update", kill)
+    monkeypatch.setattr(Updates, "make", kill)
     with pytest.raises(Killed):
         distill(DistillConfig(**options))
-    monkeypatch.setattr(training._Trainer, "_update", update)
+    monkeypatch.setattr(Updates, "make", update)
     resumed = distill(DistillConfig(**options | {"resume": True}))
     one, other = weights(tmp_path / "whole"), weights(options["output"])
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -148,7 +149,7 @@ def test_a_run_that_was_killed_resumes_to_the_same_weights(options, tmp_path, mo
 
 
 def test_another_loss_is_not_a_run_to_resume(options, monkeypatch):
-    monkeypatch.setattr(training._Trainer, "_update", lambda *_: (_ for _ in ()).throw(Killed))
+    monkeypatch.setattr(Updates, "make", lambda *_: (_ for _ in ()).throw(Killed))
     with pytest.raises(Killed):
         distill(DistillConfig(**options))
     with pytest.raises(ConfigError, match=r"temperature: 2\.0 then, 3\.0 now"):

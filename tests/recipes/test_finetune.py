@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from encoder.checkpoint import load_classifier
 from encoder.errors import CheckpointError, ConfigError, DataError, EncError
 from encoder.model_folder import read_task
-from encoder.training import TrainingConfig
+from encoder.training_config import TrainingConfig
 from recipes.evaluate import evaluate
 from recipes.evaluate_config import EvaluateConfig
 from recipes.finetune import finetune
