@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
-from commands.tables import count, duration, facts_table, make_table, print_indented, size
+from commands.tables import duration, facts_table, make_table, print_indented, size
 from compress.contention import is_disturbed
 from compress.latency import Latency, Unavailable
 from compress.machine import Machine
 from compress.profile import ProfileRow
 from compress.workload import Shape
+from encoder.wording import counted
 from recipes.measurements import BenchResult, MeasuredTexts
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _remarks(result: BenchResult) -> Iterable[str]:
         )
     if latencies:
         runs = min(one.runs for one in latencies)
-        yield f"Each runtime in a process of its own, warmed up, then at least {count(runs, 'run')} a line."
+        yield f"Each runtime in a process of its own, warmed up, then at least {counted(runs, 'run')} a line."
         yield "noise: how far the medians of five blocks of a line's runs lie apart."
     if result.ratios:
         launches = result.ratios[0].speedup.launches
@@ -153,8 +154,8 @@ def unreliable_remark(measured: Sequence[Latency] | Sequence[ProfileRow]) -> Ite
 
 def describe_texts(texts: MeasuredTexts) -> str:
     """A sentence on the lengths of the texts that were measured on."""
-    lost = count(texts.tokens_lost, "token")
-    cut = f"; {count(texts.rows_cut, 'row')} cut by {lost} in all" if texts.rows_cut else ""
+    lost = counted(texts.tokens_lost, "token")
+    cut = f"; {counted(texts.rows_cut, 'row')} cut by {lost} in all" if texts.rows_cut else ""
     return (
         f"data: {texts.rows:,} {texts.split} rows of {texts.source}; tokens a row: median "
         f"{texts.median_tokens:.0f}, 95% up to {texts.p95_tokens:.0f}, longest {texts.max_tokens:,}{cut}."
@@ -166,8 +167,8 @@ def machine_facts(machine: Machine, devices: dict[str, str], threads: int | None
     facts = []
     for device, name in devices.items():
         if device == "cpu":
-            used = "" if threads is None else f", {count(threads, 'thread')}"
-            name = f"{name}{used} of {count(machine.physical_cores, 'core')}"
+            used = "" if threads is None else f", {counted(threads, 'thread')}"
+            name = f"{name}{used} of {counted(machine.physical_cores, 'core')}"
         facts.append((device, name))
     if "cpu" in devices:
         facts.append(("cpu flags", " ".join(machine.cpu_flags) or "none that matter"))

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from commands.result_tables import METRIC_TITLES, show_result
-from commands.tables import count, make_table, number, print_indented, size
+from commands.tables import make_table, number, print_indented, size
 from compress.latency_table import LatencyTable
+from encoder.wording import counted
 from recipes.compress_result import Candidate, CompressResult
 from recipes.compress_verdict import times_as_fast
 from recipes.result import Result
@@ -45,8 +46,8 @@ def _source(result: Result) -> str:
 def _times(table: LatencyTable) -> "Table":
     """ms of the parts, for each precision; of heads and neurons, for how many stay."""
     first = next(iter(table.times.values()))
-    heads = [count(amount, "head") for amount, _ in first.heads[1:]]
-    neurons = [count(amount, "neuron") for amount, _ in first.neurons[1:]]
+    heads = [counted(amount, "head") for amount, _ in first.heads[1:]]
+    neurons = [counted(amount, "neuron") for amount, _ in first.neurons[1:]]
     made = make_table("ms a layer", *heads, *neurons, "the rest of it", "all but layers")
     for precision, times in table.times.items():
         cells = [*(ms for _, ms in (*times.heads[1:], *times.neurons[1:])), times.base_ms, times.rest_ms]
@@ -57,8 +58,8 @@ def _times(table: LatencyTable) -> "Table":
 def _about_table(found: CompressResult) -> Iterator[str]:
     table, goal = found.table, found.goal
     yield (
-        f"For one row of {count(table.tokens, 'token')}, ONNX Runtime on {table.device_name}, "
-        f"{count(table.threads, 'thread')}; of each the shortest runs. So measured the original takes "
+        f"For one row of {counted(table.tokens, 'token')}, ONNX Runtime on {table.device_name}, "
+        f"{counted(table.threads, 'thread')}; of each the shortest runs. So measured the original takes "
         f"{goal.baseline_ms:.2f} ms in torch in fp32; candidates are planned for {goal.limit_ms:.2f} ms."
     )
     if not table.reliable:
@@ -99,6 +100,7 @@ def _about_candidates(found: CompressResult) -> Iterator[str]:
         "as little and takes as little time."
     )
     if found.trained:
-        yield f"{count(found.trained, 'candidate')} trained for {count(found.num_epochs, 'epoch')} at most."
+        epochs = counted(found.num_epochs, "epoch")
+        yield f"{counted(found.trained, 'candidate')} trained for {epochs} at most."
     if any(one.disturbed for one in found.candidates):
         yield "*: other work on this machine disturbed the measurement; repeat it when it is quiet."

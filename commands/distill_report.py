@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from commands.pruning_report import say_speedup
 from commands.result_tables import show_result
-from commands.tables import count, duration, interval, make_table, number, print_indented, size
+from commands.tables import duration, interval, make_table, number, print_indented, size
 from compress.latency import Latency
 from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
+from encoder.wording import counted
 from recipes.distill_result import ControlResult, DistillResult
 from recipes.pruning_result import SpeedupResult
 from recipes.result import Result
@@ -49,7 +50,7 @@ def _how(result: Result, found: DistillResult) -> Iterator[str]:
         f"{start}{steps}."
     )
     learnt = ", ".join(f"{LOSSES[name]} ({weight:g})" for name, weight in found.weights.items())
-    more = f"; {count(found.unlabeled_rows, 'text')} without labels" if found.unlabeled_rows else ""
+    more = f"; {counted(found.unlabeled_rows, 'text')} without labels" if found.unlabeled_rows else ""
     yield f"Learnt from: {learnt}{more}."
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from commands.result_tables import model_words
-from commands.tables import count, duration, facts_table, make_table, number, print_indented, size
+from commands.tables import duration, facts_table, make_table, number, print_indented, size
 from encoder.vector_choice import POOLINGS
+from encoder.wording import counted
 from recipes.embed import EmbedResult
 from recipes.embed_comparison import EmbedComparison
 from recipes.encoders import EncoderResult
@@ -49,7 +50,7 @@ def _facts(result: EmbedResult) -> Iterable[tuple[str, str]]:
     yield "model", describe(result.encoder)
     if result.rows_per_s is not None:
         made = result.rows - (result.resumed_from_row or 0)
-        threads = f" with {count(result.threads, 'thread')}" if result.device == "cpu" else ""
+        threads = f" with {counted(result.threads, 'thread')}" if result.device == "cpu" else ""
         tokens = result.encoded.tokens / max(1, result.encoded.rows)
         yield (
             "speed",

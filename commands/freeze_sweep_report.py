@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from commands.result_tables import SHOWN_SECONDS, show_result
-from commands.tables import count, duration, make_table, number, print_indented, size
+from commands.tables import duration, make_table, number, print_indented, size
 from encoder.metrics import METRIC_TITLES
+from encoder.wording import counted
 from recipes.result import FreezeSweep, Result, SweepPoint
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _mark(point: SweepPoint, sweep: FreezeSweep) -> str:
 
 
 def _remarks(sweep: FreezeSweep) -> Iterable[str]:
-    scored = f"{count(sweep.rows, f'{sweep.split} row')}, {count(len(sweep.seeds), 'seed')} a point"
+    scored = f"{counted(sweep.rows, f'{sweep.split} row')}, {counted(len(sweep.seeds), 'seed')} a point"
     brackets = "; in brackets the share of k = 0" if any(point.k == 0 for point in sweep.points) else ""
     yield f"k: layers frozen, with the embeddings. Scores on {scored}{brackets}."
     if any("?" in _mark(point, sweep) for point in sweep.points):

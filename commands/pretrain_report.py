@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from commands.result_tables import time_fact, training_facts
-from commands.tables import count, encoder_words, facts_table, make_table, size
+from commands.tables import encoder_words, facts_table, make_table, size
+from encoder.wording import counted
 from recipes.pretrain_result import Architecture, PretrainResult
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def show_pretraining(result: PretrainResult, console: "Console") -> None:
         ("encoder", describe_architecture(result.architecture)),
         (
             "corpus",
-            f"{', '.join(corpus.sources)}: {count(corpus.train_texts, 'text')}, "
-            f"{count(corpus.train_tokens, 'token')}, {corpus.held_out_tokens:,} more held out",
+            f"{', '.join(corpus.sources)}: {counted(corpus.train_texts, 'text')}, "
+            f"{counted(corpus.train_tokens, 'token')}, {corpus.held_out_tokens:,} more held out",
         ),
         ("tokenizer", f"{kind}, {tokenizer.vocab_size:,} tokens"),
         *training_facts(result.training),

@@ -11,9 +11,10 @@ from commands.exit_codes import GATE_FAILED
 from commands.importance_map import draw_map
 from commands.progress import run_resumable
 from commands.result_tables import show_result
-from commands.tables import count, duration, make_table, number, open_console, print_indented, size
+from commands.tables import duration, make_table, number, open_console, print_indented, size
 from compress.latency import Latency, Unavailable
 from encoder.metrics import METRIC_TITLES
+from encoder.wording import counted
 from recipes.observer import Observer
 from recipes.pruning_options import PruningOptions
 from recipes.pruning_result import PruningResult, SpeedupResult
@@ -76,7 +77,7 @@ def show_pruning(result: Result, console: "Console") -> None:
 
 def _what_went(pruning: PruningResult) -> Iterator[str]:
     gone = pruning.units_before - pruning.units_after
-    scored = f" on {count(pruning.rows, f'{pruning.rows_split} row')}" if pruning.rows else ""
+    scored = f" on {counted(pruning.rows, f'{pruning.rows_split} row')}" if pruning.rows else ""
     answers = ", against the model's own answers" if pruning.rows and pruning.targets == "model" else ""
     rounds = f", in {pruning.steps} steps" if pruning.steps > 1 else ""
     yield (
@@ -84,14 +85,14 @@ def _what_went(pruning: PruningResult) -> Iterator[str]:
         f"{METHODS[pruning.method]}{scored}{answers}{rounds}."
     )
     if pruning.repair_rows:
-        yield f"Output weights solved for again on {count(pruning.repair_rows, 'training row')}."
+        yield f"Output weights solved for again on {counted(pruning.repair_rows, 'training row')}."
     if pruning.recover_epochs:
         when = "after each step" if pruning.recover_each_step else "afterwards"
         teacher = ", the model before being the teacher" if pruning.recover_teacher else ""
-        yield f"Trained for {count(pruning.recover_epochs, 'epoch')} {when}{teacher}."
+        yield f"Trained for {counted(pruning.recover_epochs, 'epoch')} {when}{teacher}."
     for trial in pruning.trials:
         fall = "not defined" if trial.drop is None else f"{-trial.drop * 100:+.2f} points"
-        stay = f"{count(trial.units, pruning.unit.removesuffix('s'))} stay{'s' if trial.units == 1 else ''}"
+        stay = f"{counted(trial.units, pruning.unit.removesuffix('s'))} stay{'s' if trial.units == 1 else ''}"
         yield f"Tried: {stay} ({trial.sparsity:.0%} gone): {fall} on validation."
 
 
@@ -138,7 +139,7 @@ def _control_cells(pruning: PruningResult) -> tuple[str, str]:
     if not known:
         return "–", "not defined"
     untrained = ", untrained" if pruning.recover_epochs else ""
-    spread = f"{number(min(known))}–{number(max(known))} in {count(len(known), 'draw')}{untrained}"
+    spread = f"{number(min(known))}–{number(max(known))} in {counted(len(known), 'draw')}{untrained}"
     return number(sum(known) / len(known)), spread
 
 

@@ -8,6 +8,7 @@ from commands.report_figure import (
     INK,
     Figure,
     axis,
+    bars,
     cost_axis,
     hover,
     make_figure,
@@ -104,22 +105,19 @@ def draw_bytes(steps: Sequence[Step]) -> Figure | None:
     if not known:
         return None
     amounts = [(step.bytes_on_disk or 0) / 1e6 for step in known]
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "x": amounts,
-        "y": list(range(len(known))),
-        "marker": {"color": COLOURS[0]},
-        "text": [size(step.bytes_on_disk or 0) for step in known],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "textfont": {"color": INK, "size": 12},
-        "hoverinfo": "text",
-        "hovertext": [hover(step.name, size(step.bytes_on_disk or 0)) for step in known],
-    }
+    sizes = [size(step.bytes_on_disk or 0) for step in known]
+    data = bars(
+        amounts,
+        [hover(step.name, written) for step, written in zip(known, sizes, strict=True)],
+        COLOURS[0],
+        text=sizes,
+        textposition="outside",
+        cliponaxis=False,
+        textfont={"color": INK, "size": 12},
+    )
     return make_figure(
         f"Size on disk of {len(known)} models",
-        [bars],
+        [data],
         x=axis("MB on disk", rangemode="tozero", range=[0, 1.3 * max(amounts)]),
         y=names_axis([step.name for step in known]),
         height=84 + 32 * len(known),
@@ -135,19 +133,15 @@ def draw_parameters(steps: Sequence[Step]) -> Figure | None:
     embeddings = [(step.embedding_parameters or 0) / 1e6 for step in known]
     rest = [(step.parameters or 0) / 1e6 - part for step, part in zip(known, embeddings, strict=True)]
     data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": values,
-            "y": list(range(len(known))),
-            "marker": {"color": colour},
-            "hoverinfo": "text",
-            "hovertext": [
+        bars(
+            values,
+            [
                 hover(step.name, f"{name}: {value:.2f} M", f"in all {(step.parameters or 0) / 1e6:.2f} M")
                 for step, value in zip(known, values, strict=True)
             ],
-        }
+            colour,
+            name=name,
+        )
         for name, values, colour in (
             ("layers and classifier", rest, COLOURS[0]),
             ("embeddings", embeddings, COLOURS[4]),

@@ -12,6 +12,7 @@ from commands.report_figure import (
     QUIET,
     Figure,
     axis,
+    bars,
     hover,
     make_figure,
     names_axis,
@@ -113,20 +114,12 @@ def draw_layers(part: RemovalPart) -> Figure:
 def draw_units(part: RemovalPart) -> Figure:
     """How many neurons of each layer stay."""
     layers = part.layers[::-1]
+    told = [
+        hover(f"layer {layer.layer}", f"{layer.after:,} of {layer.before:,} {part.unit} left")
+        for layer in layers
+    ]
     data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": values,
-            "y": list(range(len(layers))),
-            "marker": {"color": colour},
-            "hoverinfo": "text",
-            "hovertext": [
-                hover(f"layer {layer.layer}", f"{layer.after:,} of {layer.before:,} {part.unit} left")
-                for layer in layers
-            ],
-        }
+        bars(values, told, colour, name=name)
         for name, values, colour in (
             ("kept", [layer.after for layer in layers], COLOURS[0]),
             ("removed", [layer.before - layer.after for layer in layers], LINE),

@@ -118,6 +118,19 @@ def names_axis(names: list[str], title: str = "", **more: Any) -> dict[str, Any]
     return axis(title, **own | more)
 
 
+def bars(values: Sequence[float], told: Sequence[str], colour: str, **more: Any) -> dict[str, Any]:
+    """Bars that lie, one a line from below, each with what is ``told`` beside the pointer."""
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": list(values),
+        "y": list(range(len(values))),
+        "marker": {"color": colour},
+        "hoverinfo": "text",
+        "hovertext": list(told),
+    } | more
+
+
 def text(written: str) -> str:
     """``written`` as it is: Plotly takes tags and entities for what they are."""
     return html.escape(written, quote=False)

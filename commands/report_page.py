@@ -10,7 +10,7 @@ from commands.report_sections import add_candidates, add_latencies, add_origin, 
 from commands.report_sections_inside import add_classes, add_layers, add_training
 from commands.report_style import SCRIPT, STYLE
 from commands.report_tables import figures_of
-from commands.tables import count
+from encoder.wording import counted
 from recipes.report import Report
 
 
@@ -33,7 +33,7 @@ def render_report(report: Report) -> str:
     made = f"{report.created:%Y-%m-%d %H:%M} UTC"
     body = f"""<main>
 <header>
-<p class="over">enc report · {html.escape(report.folder)} · {count(len(report.runs), "run")} · {made}</p>
+<p class="over">enc report · {html.escape(report.folder)} · {counted(len(report.runs), "run")} · {made}</p>
 <h1>{_unbroken(html.escape(title))}</h1>
 {_remarks(report)}
 </header>

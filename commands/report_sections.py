@@ -8,8 +8,9 @@ from commands.report_charts import draw_steps, drawn_steps, find_far
 from commands.report_charts_cost import draw_bytes, draw_latencies, draw_parameters, group_latencies
 from commands.report_charts_search import draw_candidates
 from commands.report_tables import facts, latency_table, steps_table
-from commands.tables import count, duration
+from commands.tables import duration
 from encoder.metrics import METRIC_TITLES
+from encoder.wording import counted
 from recipes.report import Report
 from recipes.report_steps import are_timed
 
@@ -18,6 +19,7 @@ MOST_GROUPS = 2
 
 
 def add_steps(page: Page, report: Report) -> None:
+    """Score against latency, a point a model, and the table of them."""
     if not report.steps:
         return
     figure, timed = draw_steps(report), are_timed(report.steps)
@@ -44,6 +46,7 @@ def _why_no_chart(report: Report) -> str:
 
 
 def add_candidates(page: Page, report: Report) -> None:
+    """Score against latency of what a compression tried."""
     for part in report.candidates:
         figure = draw_candidates(part)
         chosen = [one.name for one in part.candidates if one.chosen]
@@ -53,7 +56,7 @@ def add_candidates(page: Page, report: Report) -> None:
             lead(" ".join(part.verdict)),
             page.plot(figure, "No chart: fewer than two candidates have a score."),
             note(
-                f"{count(len(part.candidates), 'candidate')}.",
+                f"{counted(len(part.candidates), 'candidate')}.",
                 f"Chosen: {listed(chosen)}." if chosen else "",
                 "Placed by how many times as fast as the original each is, the chosen one at its measured "
                 "p50. Hollow: not made and timed, but predicted from a table of times of this machine."
@@ -64,6 +67,7 @@ def add_candidates(page: Page, report: Report) -> None:
 
 
 def add_latencies(page: Page, report: Report) -> None:
+    """Latencies in percentiles, for each device and shape of input."""
     if not report.latencies:
         return
     groups = group_latencies(report.latencies)
@@ -77,12 +81,13 @@ def add_latencies(page: Page, report: Report) -> None:
         "latency",
         "Latency by runtime and batch",
         f'<div class="pair">{"".join(plots)}</div>',
-        f"<details><summary>{count(len(report.latencies), 'measurement')} as a table</summary>",
+        f"<details><summary>{counted(len(report.latencies), 'measurement')} as a table</summary>",
         f"{latency_table(groups)}</details>",
     )
 
 
 def add_sizes(page: Page, report: Report) -> None:
+    """What each model takes on disk."""
     steps = [step for step in report.steps if step.bytes_on_disk]
     if not steps:
         return
@@ -95,6 +100,7 @@ def add_sizes(page: Page, report: Report) -> None:
 
 
 def add_origin(page: Page, report: Report) -> None:
+    """The commands that made all of it, and the machines they ran on."""
     runs = "\n".join(
         f'<p class="run">{html.escape(run.name)} <span>· {run.created:%Y-%m-%d %H:%M} UTC · '
         f"{duration(run.seconds)}{'' if run.seed is None else f' · seed {run.seed}'}</span></p>"
@@ -143,7 +149,7 @@ def _steps_notes(report: Report, *, timed: bool) -> Iterator[str]:
             "order may be chance, and so may the front be."
         )
     if report.timed is not None and timed:
-        threads = f", {count(report.timed.threads, 'thread')}" if report.timed.device == "cpu" else ""
+        threads = f", {counted(report.timed.threads, 'thread')}" if report.timed.device == "cpu" else ""
         tokens = (
             f"the data's own rows, {report.timed.mean_tokens:.0f} tokens on average"
             if report.timed.sequence_length is None

@@ -9,7 +9,7 @@ from commands.report_charts_classes import MOST_CLASSES, draw_class_scores, draw
 from commands.report_charts_depth import CHARTS, draw_depth
 from commands.report_charts_layers import draw_heads, draw_layers, draw_probe, draw_profile, draw_units
 from commands.report_charts_training import draw_losses, draw_sweep, draw_validation
-from commands.tables import count
+from encoder.wording import counted
 from recipes.report import Report
 from recipes.report_parts import ClassPart, DepthPart, ProfilePart, RemovalPart, SweepPart, TrainingPart
 
@@ -101,7 +101,7 @@ def _add_profile(page: Page, part: ProfilePart) -> None:
         lead(part.advice),
         page.plot(draw_profile(part), "No chart: no length was timed."),
         note(
-            f"{profile.runtime} on {profile.device_name}, {count(profile.threads, 'thread')}.",
+            f"{profile.runtime} on {profile.device_name}, {counted(profile.threads, 'thread')}.",
             "Other work disturbed some lengths." if disturbed else "",
         ),
         half=True,
@@ -123,7 +123,7 @@ def add_training(page: Page, report: Report) -> None:
         f"<div>{page.plot(loss, 'No loss was kept, so there is no chart of it.')}</div></div>",
         note(
             "A ring marks the epoch that was kept." if score else "",
-            f"{count(more, 'more training')} of other models left out." if more else "",
+            f"{counted(more, 'more training')} of other models left out." if more else "",
         ),
     )
 
@@ -143,6 +143,7 @@ def _of_line(report: Report, parts: Sequence[Named]) -> list[Named]:
 
 
 def add_classes(page: Page, report: Report) -> None:
+    """How each class fares, and what is taken for what."""
     parts = _chosen_classes(report)
     if not parts:
         return
@@ -154,7 +155,8 @@ def add_classes(page: Page, report: Report) -> None:
         default=None,
     )
     sentence = (
-        f"The weakest class of {last.name} is {worst.label}: F1 {worst.f1:.3f} on {count(worst.rows, 'row')}."
+        f"The weakest class of {last.name} is {worst.label}: F1 {worst.f1:.3f} "
+        f"on {counted(worst.rows, 'row')}."
         if worst
         else ""
     )
@@ -175,7 +177,7 @@ def add_classes(page: Page, report: Report) -> None:
         page.add(
             "confusion",
             f"What is taken for what: {last.name}",
-            lead(f"Most often {most.label} is taken for {most.predicted}: {count(most.rows, 'row')}."),
+            lead(f"Most often {most.label} is taken for {most.predicted}: {counted(most.rows, 'row')}."),
             page.plot(figure),
             note(
                 f"Lines: the true class; columns: what the model says; {rows}.",

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from commands.tables import (
-    count,
     duration,
     encoder_words,
     facts_table,
@@ -16,6 +15,7 @@ from commands.tables import (
 )
 from compress.latency import Latency, Unavailable
 from encoder.metrics import METRIC_TITLES as METRIC_TITLES  # where it was before
+from encoder.wording import counted
 from recipes.encoders import EncoderResult
 from recipes.result import Against, ModelResult, Result, TrainingResult
 from recipes.trained import LATENCY_BATCH_SIZES
@@ -43,7 +43,7 @@ def show_data(report: "DataReport", console: "Console") -> None:
             print_indented(console, f"{name}: {line}")
     for overlap in report.overlaps:
         conflicts = f", {overlap.conflicts:,} of them with another label" if overlap.conflicts else ""
-        found = f"{count(overlap.rows, 'row')} with a text that is also in {overlap.first}{conflicts}"
+        found = f"{counted(overlap.rows, 'row')} with a text that is also in {overlap.first}{conflicts}"
         print_indented(console, f"{overlap.second}: {found}; scores on {overlap.second} count them")
 
 
@@ -101,11 +101,12 @@ def _shown_classes(splits: Mapping[str, "SplitReport"]) -> list[str | None]:
 def _remarks(split: "SplitReport") -> Iterable[str]:
     for dropped in split.dropped:
         examples = f" ({', '.join(dropped.examples)}{', …' if dropped.rows > len(dropped.examples) else ''})"
-        yield f"{count(dropped.rows, 'row')} left out: {dropped.reason}{examples if dropped.examples else ''}"
+        why = f"{dropped.reason}{examples if dropped.examples else ''}"
+        yield f"{counted(dropped.rows, 'row')} left out: {why}"
     if split.duplicates:
-        yield f"{count(split.duplicates, 'row')} with the text of an earlier row"
+        yield f"{counted(split.duplicates, 'row')} with the text of an earlier row"
     if split.conflicts:
-        yield f"{count(split.conflicts, 'text')} with more than one label"
+        yield f"{counted(split.conflicts, 'text')} with more than one label"
 
 
 def _scores_table(result: Result) -> "Table":
@@ -140,7 +141,7 @@ def against_remarks(against: Against) -> Iterable[str]:
         yield f"Difference in {name}: {one.difference:+.4f}, 95% interval {one.low:+.4f} to {one.high:+.4f}."
     if test is not None:
         yield (
-            f"{count(test.only_first, 'row')} right here alone, {test.only_second:,} there alone; "
+            f"{counted(test.only_first, 'row')} right here alone, {test.only_second:,} there alone; "
             f"McNemar's exact test: p = {test.p_value:.2g}."
         )
 
@@ -167,7 +168,7 @@ def _latency_remarks(latency: Sequence[Latency | Unavailable]) -> Iterable[str]:
         if isinstance(one, Unavailable):
             lines[f"{one.device}: {one.reason}"] = None
         else:
-            threads = f", {count(one.threads, 'thread')}" if one.device == "cpu" else ""
+            threads = f", {counted(one.threads, 'thread')}" if one.device == "cpu" else ""
             lines[f"{one.device}: {one.device_name}{threads}; on rows of the data, in their own lengths"] = (
                 None
             )
@@ -226,7 +227,7 @@ def training_facts(training: TrainingResult) -> Iterable[tuple[str, str]]:
     yield (
         "training",
         f"{duration(training.seconds)}, {training.rows_per_s:,.0f} rows/s, {training.precision} "
-        f"on {training.device} with {count(training.threads, 'thread')}"
+        f"on {training.device} with {counted(training.threads, 'thread')}"
         + ("" if training.resumed_from_step is None else ", with what was done before the interruption"),
     )
     if training.frozen_seconds is not None and training.frozen_seconds >= SHOWN_SECONDS:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from commands.runs_report import show_tree
-from commands.tables import count, duration, facts_table, print_indented
+from commands.tables import duration, facts_table, print_indented
+from encoder.wording import counted
 from recipes.report import report
 from recipes.report_config import ReportConfig
 from recipes.run import ChainOutcome
@@ -30,7 +31,7 @@ def show_chain(outcome: ChainOutcome, console: "Console") -> None:
 def _facts(outcome: ChainOutcome) -> Iterator[tuple[str, str]]:
     record = outcome.record
     yield "recipe", f"{record.recipe}: {record.description}" if record.description else record.recipe
-    yield "steps", f"{count(len(outcome.runs), 'step')} done of {outcome.total}"
+    yield "steps", f"{counted(len(outcome.runs), 'step')} done of {outcome.total}"
     known = [step.seconds for step in record.steps if step.seconds is not None]
     yield "time", duration(sum(known))
     yield "saved in", str(outcome.root)

@@ -60,9 +60,6 @@ def interval(found: ScoreInterval | None) -> str:
     return "–" if found is None else f"{number(found.low)}–{number(found.high)}"
 
 
-count = counted
-
-
 def size(amount: float) -> str:
     """Bytes as ``91.4 MB``, in powers of ten."""
     for unit in ("bytes", "kB", "MB"):
@@ -111,7 +108,7 @@ def encoder_words(layers: int, hidden_size: int, variant: _Variant | None) -> st
 
     What is as in BERT is not told but for the norm, and of an older run.json nothing is known.
     """
-    words = [count(layers, "layer"), f"hidden size {hidden_size}"]
+    words = [counted(layers, "layer"), f"hidden size {hidden_size}"]
     if variant is not None:
         words.append(f"{variant.norm}-norm")
         if variant.position_embedding != "learned":

@@ -13,11 +13,11 @@ The data: ``data`` (``read_data``: a source → splits, task, report), on top of
 ``texts`` and ``text_stream`` (without labels, for prediction); ``task`` and ``rows`` (what training sees of
 it all).
 
-Training: ``training`` (the loop), ``training_config``, ``training_state`` (resuming), ``updates`` (one of
-them), ``optimizer``, ``losses``, ``objective``, ``freezing``,
-``frozen_prefix`` and ``activations`` (what is frozen is computed once), ``compact_vocabulary``; then
-``prediction`` and ``metrics``; ``embedding`` (texts as vectors: ``vector_choice`` says of which layers,
-``pooling`` makes one of many, ``vector_file`` keeps them, ``probing`` asks what is in them).
+Training: ``training`` (the loop), ``training_config``, ``training_state`` (resuming), ``updates`` (one at a
+time), ``optimizer``, ``losses``, ``objective``, ``freezing``, ``frozen_prefix`` and ``activations`` (what is
+frozen is computed once), ``compact_vocabulary``; then ``prediction`` and ``metrics``; ``embedding`` (texts as
+vectors: ``vector_choice`` says of which layers, ``pooling`` makes one of many, ``vector_file`` keeps them,
+``probing`` asks what is in them).
 
 Pretraining: ``corpus`` (texts from anywhere, in full rows), ``tokenizer_training``, ``masking`` (what is
 hidden, an objective of training), ``language_model`` (who guesses it), ``processes`` (several that train one

@@ -201,12 +201,7 @@ def _read_rows(config: AttentionConfig, found: FoundEncoder, observer: Observer)
     if found.task is None:
         raise ConfigError(f"--data: {config.model} has no classifier, so no loss to find importance by")
     observer.stage(f"Reading {config.data}")
-    options = DataOptions(
-        text_column=config.text_column,
-        text_pair_column=config.text_pair_column,
-        label_column=config.label_column,
-    )
-    data = read_data(config.data, options, task=found.task)
+    data = read_data(config.data, DataOptions(**config.columns), task=found.task)
     split = next(name for name in ("train", "validation", "test") if name in data.splits)
     rows, _ = found.tokenizer.encode(data.texts(split), data.pairs(split), max_length=found.max_length)
     drawn = np.random.default_rng(0).permutation(len(rows))[: config.rows]

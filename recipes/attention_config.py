@@ -9,16 +9,13 @@ from recipes.fields import (
     OUTPUT,
     Device,
     EncoderModel,
-    LabelColumn,
-    TextColumn,
-    TextPairColumn,
     Threads,
     column_problems,
 )
-from recipes.options import Options
+from recipes.options import ColumnOptions
 
 
-class AttentionConfig(Options):
+class AttentionConfig(ColumnOptions):
     """All options of looking at the attention of one text; layers and heads are counted from 0."""
 
     model: EncoderModel
@@ -34,8 +31,7 @@ class AttentionConfig(Options):
     )
     output: Path | None = Field(
         default=None,
-        description="The page to make, .html; otherwise attention.html (residual.html), or none "
-        "where a head is named.",
+        description="The page to make, .html; otherwise attention.html, or none where a head is named.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "FILE"},
     )
     layer: int | None = Field(
@@ -68,9 +64,6 @@ class AttentionConfig(Options):
         description="Training rows of --data to find it on.",
         json_schema_extra=MODEL_AND_DATA,
     )
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
     max_length: int | None = Field(
         default=None,
         ge=4,
@@ -87,7 +80,7 @@ class AttentionConfig(Options):
     def page(self) -> Path | None:
         """The page to make, if any."""
         if self.output is None and self.layer is None:
-            return Path("residual.html" if self.residual else "attention.html")
+            return Path("attention.html")
         return self.output
 
     def problems(self) -> list[str]:

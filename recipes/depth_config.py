@@ -9,17 +9,14 @@ from recipes.fields import (
     MODEL_AND_DATA,
     Device,
     Encoding,
-    LabelColumn,
     Overwrite,
     RunOutput,
-    TextColumn,
-    TextPairColumn,
     Threads,
 )
-from recipes.options import Options
+from recipes.options import ColumnOptions
 
 
-class DepthConfig(Options):
+class DepthConfig(ColumnOptions):
     """All options of looking at what becomes of tokens and gradients with depth."""
 
     models: tuple[str, ...] = Field(
@@ -47,9 +44,6 @@ class DepthConfig(Options):
         "stages=4,interleave=2,microbatches=8 and, if wanted, blocks=4.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "stages=N,..."},
     )
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
     encoding: Encoding = None
     rows: int = Field(default=64, gt=0, description="Rows to look at.", json_schema_extra=MEASURING)
     max_length: int = Field(

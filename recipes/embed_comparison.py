@@ -134,13 +134,7 @@ def _read(config: EmbedConfig, observer: Observer) -> "TaskData":
 
     assert config.compare is not None
     observer.stage(f"Reading {config.compare}")
-    options = DataOptions(
-        text_column=config.text_column,
-        text_pair_column=config.text_pair_column,
-        label_column=config.label_column,
-        encoding=config.encoding,
-        task="regression",
-    )
+    options = DataOptions(**config.columns, encoding=config.encoding, task="regression")
     data = read_data(config.compare, options, task=SIMILARITY, single_split="test")
     observer.data(replace(data.report, task="how similar pairs of texts are, a number"))
     if all(np.ptp(data.labels(name)) == 0 for name in data.splits):

@@ -13,19 +13,16 @@ from recipes.fields import (
     Device,
     EncoderModel,
     Encoding,
-    LabelColumn,
-    TextColumn,
-    TextPairColumn,
     Threads,
     column_problems,
 )
-from recipes.options import Options
+from recipes.options import ColumnOptions
 
 # What a comparison does not take: it tries them all, or makes no file.
 NOT_COMPARED = ("input", "output", "pooling", "layers", "normalize", "resume", "overwrite")
 
 
-class EmbedConfig(Options):
+class EmbedConfig(ColumnOptions):
     """All options of embedding: ``input`` and ``output``, or ``compare``."""
 
     model: EncoderModel
@@ -46,9 +43,6 @@ class EmbedConfig(Options):
         "similar they are, and name the best.",
         json_schema_extra=MODEL_AND_DATA | {"metavar": "DATA"},
     )
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
     encoding: Encoding = None
     pooling: Pooling = Field(
         default="mean",

@@ -71,17 +71,12 @@ def find_encoder(source: str, max_length: int | None = None, *, exported: bool =
 
 def describe_encoder(found: FoundEncoder) -> EncoderResult:
     """``found`` as a run.json describes it."""
-    return encoder_result(found.source, found.folder, found.config, found.max_length)
-
-
-def encoder_result(source: str, folder: Path, config: EncoderConfig, max_length: int) -> EncoderResult:
-    """The encoder in ``folder``, which was called ``source``, as a run.json describes it."""
     return EncoderResult(
-        source=source,
-        sha256=hash_model(folder),
-        family=config.family,
-        num_hidden_layers=config.num_hidden_layers,
-        hidden_size=config.hidden_size,
-        max_length=max_length,
-        variant=describe_variant(config),
+        source=found.source,
+        sha256=hash_model(found.folder),
+        family=found.config.family,
+        num_hidden_layers=found.config.num_hidden_layers,
+        hidden_size=found.config.hidden_size,
+        max_length=found.max_length,
+        variant=describe_variant(found.config),
     )

@@ -31,12 +31,22 @@ class Options(Strict):
         return []
 
 
-class ReadingOptions(Options):
-    """How labelled texts are read: the same options for all that learn from them, or score on them."""
+class ColumnOptions(Options):
+    """Which columns of a table are read."""
 
     text_column: TextColumn = None
     text_pair_column: TextPairColumn = None
     label_column: LabelColumn = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """These options by name, to be given to others."""
+        return {name: getattr(self, name) for name in ColumnOptions.model_fields}
+
+
+class ReadingOptions(ColumnOptions):
+    """How labelled texts are read: the same options for all that learn from them, or score on them."""
+
     label_separator: LabelSeparator = None
     label_variants: LabelVariants = "refuse"
     encoding: Encoding = None

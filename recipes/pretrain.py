@@ -13,7 +13,6 @@ from encoder.files import write_atomic
 from encoder.processes import Processes, find_processes
 from encoder.tokenizer import Tokenizer
 from recipes.account import describe_run
-from recipes.encoders import encoder_result
 from recipes.observer import Observer, Recorder, Silent
 from recipes.pretrain_config import PretrainConfig
 from recipes.pretrain_inputs import (
@@ -25,8 +24,14 @@ from recipes.pretrain_inputs import (
     pack,
     read_texts,
 )
-from recipes.pretrain_result import PretrainResult, TokenizerResult, describe_architecture, describe_corpus
-from recipes.result import RUN_FILE, Parent, TrainingResult, describe_parent
+from recipes.pretrain_result import (
+    MadeEncoder,
+    PretrainResult,
+    TokenizerResult,
+    describe_architecture,
+    describe_corpus,
+)
+from recipes.result import RUN_FILE, Parent, TrainingResult, describe_parent, hash_model
 from recipes.resuming import TRAINING_FOLDER, claim, finish
 from recipes.scoring import choose_device, choose_precision
 
@@ -200,7 +205,12 @@ def _account(
             parent=parent,
             notes=recorder.notes,
         ),
-        encoder=encoder_result(str(config.output), start.folder.work, model.config, config.max_length),
+        encoder=MadeEncoder(
+            source=str(config.output),
+            sha256=hash_model(start.folder.work),
+            family=model.config.family,
+            max_length=config.max_length,
+        ),
         architecture=describe_architecture(model.config, training.total_parameters),
         corpus=describe_corpus(config.corpus, found, train, held_out),
         tokenizer=TokenizerResult(

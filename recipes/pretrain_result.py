@@ -7,7 +7,6 @@ from pydantic import ValidationError
 from encoder.config import EncoderConfig
 from encoder.corpus import Packed, Survey
 from encoder.errors import CheckpointError
-from recipes.encoders import EncoderResult
 from recipes.part import Part
 from recipes.result import RUN_FILE, Run, TrainingResult
 from recipes.variant import Variant
@@ -21,6 +20,15 @@ class Architecture(Variant):
     num_attention_heads: int
     intermediate_size: int
     parameters: int
+
+
+class MadeEncoder(Part):
+    """The encoder that was made; ``sha256`` as in ``ModelResult``. Its shape is the ``Architecture``."""
+
+    source: str
+    sha256: str
+    family: str
+    max_length: int
 
 
 class CorpusResult(Part):
@@ -58,7 +66,7 @@ class PretrainResult(Run):
     ``processes`` together, and updates only.
     """
 
-    encoder: EncoderResult
+    encoder: MadeEncoder
     architecture: Architecture
     corpus: CorpusResult
     tokenizer: TokenizerResult

@@ -12,20 +12,17 @@ from recipes.fields import (
     Device,
     EncoderModel,
     Encoding,
-    LabelColumn,
     LabelVariants,
     Overwrite,
     RunOutput,
-    TextColumn,
-    TextPairColumn,
     Threads,
     ValidationFraction,
     column_problems,
 )
-from recipes.options import Options
+from recipes.options import ColumnOptions
 
 
-class ProbeConfig(Options):
+class ProbeConfig(ColumnOptions):
     """All options of probing the layers of an encoder."""
 
     model: EncoderModel
@@ -34,9 +31,6 @@ class ProbeConfig(Options):
         description="Texts with one label each, as for enc finetune.",
         json_schema_extra=MODEL_AND_DATA,
     )
-    text_column: TextColumn = None
-    text_pair_column: TextPairColumn = None
-    label_column: LabelColumn = None
     label_variants: LabelVariants = "refuse"
     encoding: Encoding = None
     validation_fraction: ValidationFraction = None

@@ -35,8 +35,9 @@ from recipes.report_parts import (
     find_sweeps,
     find_trainings,
 )
+from recipes.report_scores import Rows
 from recipes.report_speed import Circumstances, Speeds
-from recipes.report_steps import Rows, Step, make_steps
+from recipes.report_steps import Step, make_steps
 from recipes.result import now
 
 

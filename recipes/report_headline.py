@@ -7,8 +7,9 @@ from encoder.wording import counted
 from recipes.compress_result import CompressResult
 from recipes.part import Part
 from recipes.report_models import Found
+from recipes.report_scores import Rows, Verdict
 from recipes.report_speed import Gain
-from recipes.report_steps import Rows, Step, Verdict, find_verdict
+from recipes.report_steps import Step, find_verdict
 
 FINE_TUNINGS = ("finetune", "freeze-sweep")
 # Metrics of which a hundredth is a point.

@@ -17,8 +17,9 @@ from recipes.part import Part
 from recipes.probe_verdict import LayerProbe, ProbeResult
 from recipes.pruning_result import PrunedLayer
 from recipes.report_models import Found
+from recipes.report_scores import Reference
 from recipes.report_speed import all_latencies
-from recipes.report_steps import Reference, Step, short_name
+from recipes.report_steps import Step, short_name
 from recipes.result import Epoch, FreezeSweep, Result
 
 
