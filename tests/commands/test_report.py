@@ -1,4 +1,4 @@
-"""Claims about `enc report` and the page it writes."""
+"""Claims about `enc report` and the page it writes of runs of every kind."""
 
 import html
 import json
@@ -11,20 +11,17 @@ import pytest
 
 from commands.app import run
 from commands.report import write_report
-from compress.profile import Profile, ProfileRow
-from compress.stopwatch import PARTS
-from recipes.class_scores import ClassScores, Confusion, PerClass
-from recipes.measurements import ProfileResult
 from recipes.pruning_result import PrunedLayer
-from recipes.result import Epoch, TrainingResult
+from tests.commands.report_pages import (
+    figures_of,
+    make_classes,
+    make_profile,
+    make_training,
+)
 from tests.results import (
-    MACHINE,
-    make_bench,
     make_compress,
     make_latency,
-    make_model,
     make_pruning,
-    make_ratio,
     make_result,
     make_shape,
     make_size,
@@ -33,66 +30,6 @@ from tests.results import (
 
 HARM = "<script>alert('x')</script> & --ink %{x}"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-def make_training():
-    epochs = tuple(
-        Epoch(epoch=number, loss=1 / number, validation={"accuracy": 0.8 + 0.05 * number})
-        for number in (1, 2, 3)
-    )
-    return TrainingResult(
-        trainable_parameters=1,
-        total_parameters=1,
-        frozen="Nothing is frozen.",
-        new_parameters=(),
-        epochs=epochs,
-        best_epoch=2,
-        best_metric="accuracy",
-        seconds=1.0,
-        rows_per_s=1.0,
-        peak_memory_bytes=None,
-        device_memory_bytes=None,
-        precision="fp32",
-        device="cpu",
-        threads=1,
-    )
-
-
-def make_profile():
-    rows = tuple(
-        ProfileRow(
-            shape=make_shape(1, length),
-            part_ms=dict.fromkeys(PARTS, length / 10),
-            shares=dict.fromkeys(PARTS, 1 / len(PARTS)),
-            mac_shares=dict.fromkeys(PARTS, 1 / len(PARTS)),
-        )
-        for length in (16, 64)
-    )
-    profile = Profile(
-        rows=rows,
-        overtakes_at=None,
-        overtakes_at_macs=512.0,
-        runtime="torch-fp32",
-        device="cpu",
-        device_name=MACHINE.cpu,
-        threads=1,
-    )
-    common = make_bench().model_dump(include=set(ProfileResult.model_fields))
-    return ProfileResult(
-        **common | {"command": "profile", "data": None},
-        model=make_model("a", "a"),
-        profile=profile,
-        advice="Prune neurons.",
-    )
-
-
-def make_classes(labels=("neg", "pos")):
-    classes = tuple(
-        ClassScores(label=label, rows=250, predicted=250, right=240, precision=0.96, recall=0.96, f1=0.96)
-        for label in labels
-    )
-    confusions = (Confusion(label=labels[0], predicted=labels[1], rows=10),)
-    return {"test": PerClass(classes=classes, confusions=confusions)}
 
 
 @pytest.fixture
@@ -141,12 +78,6 @@ def page(folder, capsys):
     assert run(["report", str(folder)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == str(folder / "report.html")
     return (folder / "report.html").read_text(encoding="utf-8")
-
-
-def figures_of(page):
-    return json.loads(
-        re.search(r'<script type="application/json" id="figures">(.*?)</script>', page, re.S)[1]
-    )
 
 
 class Tags(HTMLParser):
@@ -208,116 +139,6 @@ def test_page_has_a_section_for_all_that_the_runs_hold(page):
         *("steps", "candidates", "freezing", "removed", "removed-2", "removed-3", "profile", "training"),
         *("classes", "confusion", "latency", "size", "commands", "machine", "missing"),
     }
-
-
-def made_of(what):
-    """One run alone, or two that hold next to nothing."""
-    regression = {"main_metric": "pearson", "intervals": {}}
-    return {
-        "bench": [make_bench((("a", "a"), ("b", "b")), ratios=[make_ratio()])],
-        "profile": [make_profile()],
-        "evaluation": [make_result("e", "a", parent="a", command="evaluate", size=None, latency=())],
-        "sweep alone": [make_result(sweep=make_sweep({3: [0.9]}))],
-        "no latency": [make_result(latency=()), make_result("b", "b", parent="a", latency=())],
-        "no score": [make_result("r", "r", scores={"test": {"pearson": None}}, **regression)],
-        "regression": [
-            make_result("r", "r", scores={"test": {"pearson": 0.9, "mse": 1.0}}, **regression),
-            make_result("s", "s", parent="r", scores={"test": {"pearson": 0.8}}, **regression),
-        ],
-        "all heads named": [
-            make_result(
-                "b",
-                "b",
-                parent="a",
-                pruning=make_pruning(
-                    layers=(PrunedLayer(layer=0, before=2, after=1, heads_before=(0, 1), heads_after=(1,)),)
-                ),
-            )
-        ],
-    }[what]
-
-
-@pytest.mark.parametrize(
-    "what",
-    [
-        *("bench", "profile", "evaluation", "sweep alone"),
-        *("no latency", "no score", "regression", "all heads named"),
-    ],
-)
-def test_page_is_made_of_whatever_there_is(tmp_path, what):
-    for number, one in enumerate(made_of(what)):
-        (tmp_path / str(number)).mkdir()
-        (tmp_path / str(number) / "run.json").write_text(one.to_json())
-    page = write_report(tmp_path).read_text(encoding="utf-8")
-    assert len(figures_of(page)) == page.count('class="plot"')
-    assert run(["report", str(tmp_path), "--markdown"]) == 0
-
-
-def test_of_many_trainings_those_of_the_line_in_the_headline_are_drawn(tmp_path):
-    letters = "abcdefghij"
-    for letter in letters:  # j is made of i, all others of an encoder from elsewhere
-        parent = "i" if letter == "j" else "base"
-        made = make_result(letter, letter, parent=parent, training=make_training())
-        (tmp_path / letter).mkdir()
-        (tmp_path / letter / "run.json").write_text(made.to_json())
-    figures = figures_of(write_report(tmp_path).read_text(encoding="utf-8"))
-    named = [{trace.get("name") for trace in figure["data"]} for figure in figures.values()]
-    curves = next(names for names in named if {"i", "j"} <= names)
-    assert len(curves) == 6
-
-
-def write_all(folder, **runs):
-    for name, made in runs.items():
-        (folder / name).mkdir()
-        (folder / name / "run.json").write_text(made.to_json())
-    return write_report(folder).read_text(encoding="utf-8")
-
-
-def section(page, name):
-    return re.search(rf'<section class="[^"]*" id="{name}">.*?</section>', page, re.S)[0]
-
-
-@pytest.mark.parametrize("latency", [(), (make_latency(),)])
-def test_models_scored_on_other_rows_are_in_the_chart_and_said_to_be_no_comparison(tmp_path, latency):
-    here = make_result("a", "a", latency=latency)
-    other = here.data.model_copy(update={"fingerprint": "g", "source": "other.csv"})
-    page = write_all(tmp_path, a=here, b=make_result("b", "b", parent="a", data=other, latency=()))
-    steps = section(page, "steps")
-    assert "Accuracy against size" in steps and "Grey: scored on other rows" in steps
-    assert ": 3 b." in steps.split("Grey: ")[1]
-    traces = [trace for figure in figures_of(page).values() for trace in figure["data"]]
-    (grey,) = (trace for trace in traces if trace.get("name") == "on other rows")
-    assert grey["text"] == ["3"]
-    (front,) = (trace for trace in traces if trace.get("name") == "Pareto front")
-    assert len(front["x"]) == 1
-
-
-def test_one_model_alone_has_no_chart_and_that_is_said(tmp_path):
-    page = write_all(tmp_path, a=make_result("a", "a"))
-    assert "No chart: only one model here has both a score" in section(page, "steps")
-
-
-def test_no_chart_is_without_points_and_why_is_said(tmp_path):
-    """What has no number to show: a sweep without scores, classes without F1, a training without epochs."""
-    nameless = ClassScores(label="x", rows=1, predicted=0, right=0, precision=None, recall=None, f1=None)
-    classes = {"test": PerClass(classes=(nameless,) * 2, confusions=())}
-    sweep = make_sweep({0: [0.9, 0.91], 2: [0.8, 0.82]})
-    blank = tuple(one.model_copy(update={"mean": None, "scores": (None, None)}) for one in sweep.points)
-    trained = make_training()
-    trained = trained.model_copy(
-        update={"epochs": tuple(one.model_copy(update={"validation": None}) for one in trained.epochs)}
-    )
-    page = write_all(
-        tmp_path,
-        a=make_result("a", "a", training=trained, per_class=classes),
-        b=make_result("b", "b", sweep=sweep.model_copy(update={"points": blank})),
-    )
-    assert "No chart: F1 is defined for no class." in section(page, "classes")
-    assert "No chart: the score is defined at no point." in section(page, "freezing")
-    assert "No validation score was kept" in section(page, "training")
-    for figure in figures_of(page).values():
-        assert any(trace.get("z") or trace["x"] for trace in figure["data"])
-    assert page.count('class="plot"') == len(figures_of(page))
 
 
 def test_chart_without_data_is_left_out_and_what_would_fill_it_is_said(folder, capsys):
@@ -413,20 +234,3 @@ def test_browser_draws_every_figure_without_an_error_a_request_or_an_overflow(
     assert drawn.count('class="main-svg"') >= number
     assert 'data-beyond="0"' in drawn and f'data-dark="{str(dark).lower()}"' in drawn
     assert "alert('x')" in drawn and "<script>alert" not in drawn
-
-
-def test_card_table_and_markdown_have_the_measured_p50_and_say_where_the_machine_was_busy(tmp_path, capsys):
-    busy = make_latency(0.12, cpu_wait=0.6)
-    made = {
-        "a": make_result("a", "a", latency=(make_latency(7.62),)),
-        "b": make_result("b", "b", parent="a", latency=(busy,), pruning=make_pruning()),
-    }
-    for name, one in made.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "run.json").write_text(one.to_json())
-    assert run(["report", str(tmp_path), "--markdown"]) == 0
-    assert "| 0.12, busy | 1.20× (1.10–1.30), busy |" in capsys.readouterr().out
-    assert run(["report", str(tmp_path), "--output", str(tmp_path / "page.html")]) == 0
-    page = (tmp_path / "page.html").read_text()
-    assert "0.12 <small>ms</small>" in page and "was 7.62 ms in another run" in page
-    assert "on a busy machine" in page and "0.12 *" in page

@@ -11,6 +11,8 @@ import pytest
 import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from encoder.tokenizer import Tokenizer, load_tokenizer
+
 CORPUS = [
     "The quick brown fox jumps over the lazy dog, and the dog sleeps.",
     "Transformers encode text; encoders are pruned, distilled and quantized.",
@@ -192,3 +194,12 @@ FOLDERS: dict[str, Callable[[Path], Path]] = {
     ),
     "roberta without config": lambda f: save_json(byte_level_bpe(), write_folder(f, "roberta")),
 }
+
+
+def family_of(folder: Path) -> str:
+    return str(json.loads((folder / "config.json").read_text())["model_type"])
+
+
+def ours(folder: Path, max_tokens: int = 64) -> Tokenizer:
+    pad_token_id = 1 if family_of(folder) in ("roberta", "xlm-roberta", "camembert") else 0
+    return load_tokenizer(folder, max_tokens=max_tokens, pad_token_id=pad_token_id)

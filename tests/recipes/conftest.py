@@ -40,3 +40,19 @@ def exported(finetuned, reviews, tmp_path_factory):
     output = tmp_path_factory.mktemp("exports") / "reviews-onnx"
     options = {"model": finetuned.output, "data": str(reviews), "output": output}
     return export(ExportConfig(**options, latency=False))
+
+
+@pytest.fixture
+def finetuning(tiny_model, reviews, tmp_path):
+    """The options of a quick fine-tuning that learns the task."""
+    return {
+        "model": str(tiny_model),
+        "data": str(reviews),
+        "output": tmp_path / "out",
+        "learning_rate": 3e-3,
+        "layer_decay": 1.0,
+        "num_epochs": 4,
+        "batch_size": 8,
+        "precision": "fp32",
+        "latency": False,
+    }

@@ -17,36 +17,12 @@ from recipes.evaluate import evaluate
 from recipes.evaluate_config import EvaluateConfig
 from recipes.finetune import finetune
 from recipes.finetune_config import FinetuneConfig
-from recipes.observer import Silent
-from recipes.result import Result, hash_model, read_result
+from recipes.result import Result, read_result
 
 
 @pytest.fixture
-def options(tiny_model, reviews, tmp_path):
-    """The options of a quick run that learns the task."""
-    return {
-        "model": str(tiny_model),
-        "data": str(reviews),
-        "output": tmp_path / "out",
-        "learning_rate": 3e-3,
-        "layer_decay": 1.0,
-        "num_epochs": 4,
-        "batch_size": 8,
-        "precision": "fp32",
-        "latency": False,
-    }
-
-
-class Interrupting(Silent):
-    """An observer that presses Ctrl-C after so many training steps."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    def training(self, progress):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
+def options(finetuning):
+    return finetuning
 
 
 def test_run_learns_the_task_and_leaves_a_whole_folder(options):
@@ -159,101 +135,6 @@ def test_model_stored_in_half_precision_is_trained_and_saved_in_float32(options,
     assert any(not torch.equal(weight, weight.half().float()) for weight in stored["half"].values())
 
 
-def test_interrupted_run_continues_to_the_same_weights(options, tmp_path):
-    whole = finetune(FinetuneConfig(**options))
-    config = options | {"output": tmp_path / "cut"}
-    with pytest.raises(KeyboardInterrupt):
-        finetune(FinetuneConfig(**config), Interrupting(after=25))
-    assert not config["output"].exists()
-    resumed = finetune(FinetuneConfig(**config | {"resume": True}))
-    assert resumed.training.resumed_from_step is not None
-    (told,) = (note for note in resumed.notes if note.startswith("Going on after "))
-    assert told.endswith(", with the weights as they were then.")
-    assert resumed.model.sha256 == whole.model.sha256
-    assert resumed.scores == whole.scores
-
-
-@pytest.mark.parametrize(
-    "last_thing",
-    [
-        "trained.score_split",
-        "trained._save_and_measure",
-        "trained.describe_model",
-        "finetune.write_atomic",
-        "finetune.finish",
-        "resuming.OutputFolder.finish",
-    ],
-)
-def test_run_killed_after_training_continues_without_training_again(
-    options, tmp_path, monkeypatch, last_thing
-):
-    whole = finetune(FinetuneConfig(**options))
-    config = options | {"output": tmp_path / "cut"}
-
-    def interrupt(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(f"recipes.{last_thing}", interrupt)
-        finetune(FinetuneConfig(**config))
-    assert not config["output"].exists()
-
-    steps = Interrupting(after=1)  # pressed at the first training step, should there be one
-    resumed = finetune(FinetuneConfig(**config | {"resume": True}), steps)
-    assert resumed.model.sha256 == whole.model.sha256 and resumed.scores == whole.scores
-    assert sorted(p.name for p in config["output"].iterdir()) == sorted(
-        p.name for p in options["output"].iterdir()
-    )
-
-
-def test_interrupted_run_is_not_started_over_by_accident(options):
-    with pytest.raises(KeyboardInterrupt):
-        finetune(FinetuneConfig(**options), Interrupting(after=2))
-    with pytest.raises(ConfigError, match=r"interrupted run.*--resume continues it, --overwrite"):
-        finetune(FinetuneConfig(**options))
-
-
-def test_resuming_with_other_options_names_all_that_differ(options):
-    with pytest.raises(KeyboardInterrupt):
-        finetune(FinetuneConfig(**options), Interrupting(after=2))
-    changed = options | {"resume": True, "learning_rate": 1e-3, "seed": 7, "threads": 1}
-    with pytest.raises(ConfigError) as caught:
-        finetune(FinetuneConfig(**changed))
-    assert "learning_rate: 0.003 then, 0.001 now" in str(caught.value)
-    assert "seed: 0 then, 7 now" in str(caught.value)
-    assert "threads" not in str(caught.value)
-
-
-def test_resuming_with_other_data_is_refused(options, reviews, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        finetune(FinetuneConfig(**options), Interrupting(after=2))
-    with pytest.raises(ConfigError, match=r"data: .* then, .* now"):
-        finetune(FinetuneConfig(**options | {"resume": True, "data": str(reviews / "train.csv")}))
-
-
-def test_resuming_a_finished_run_returns_it(options):
-    result = finetune(FinetuneConfig(**options | {"num_epochs": 1}))
-    assert finetune(FinetuneConfig(**options | {"num_epochs": 1, "resume": True})) == result
-
-
-def test_existing_output_is_refused_and_kept(options):
-    options["output"].mkdir()
-    (options["output"] / "thesis.txt").write_text("mine")
-    with pytest.raises(ConfigError, match=r"is not empty; .*--overwrite"):
-        finetune(FinetuneConfig(**options))
-    assert (options["output"] / "thesis.txt").read_text() == "mine"
-
-
-def test_overwrite_replaces_the_old_folder_only_when_the_run_is_finished(options):
-    first = finetune(FinetuneConfig(**options | {"num_epochs": 1}))
-    again = options | {"overwrite": True, "seed": 1}
-    with pytest.raises(KeyboardInterrupt):
-        finetune(FinetuneConfig(**again), Interrupting(after=2))
-    assert read_result(options["output"]) == first
-    second = finetune(FinetuneConfig(**again))
-    assert read_result(options["output"]) == second
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -296,55 +177,6 @@ def test_cut_texts_are_counted_and_said(options):
     assert encoded.tokens_lost > 0
     assert any(f"Cut at 6 tokens: {encoded.rows_cut} of 80 train rows" in note for note in result.notes)
     assert result.model.max_length == 6
-
-
-def test_fine_tuned_model_is_a_parent_of_the_next(options, finetuned):
-    second = finetune(FinetuneConfig(**options | {"num_epochs": 1, "model": finetuned.output}))
-    assert second.parent.sha256 == finetuned.model.sha256
-    assert second.parent.run["command"] == "finetune"
-    assert second.training.new_parameters == ()
-
-
-def test_model_that_was_a_classifier_already_is_compared_with_itself_before(options, finetuned, reviews):
-    """The parent is scored as its own run scored it, with its own maximal length, and is left as it was."""
-    before = hash_model(Path(finetuned.output))
-    result = finetune(FinetuneConfig(**options | {"model": finetuned.output, "max_length": 6}))
-    against = result.against
-    assert (against.source, against.sha256, against.split) == (finetuned.output, before, "test")
-    assert against.scores == finetuned.scores["test"]
-    change = result.scores["test"]["accuracy"] - finetuned.scores["test"]["accuracy"]
-    assert against.difference.difference == pytest.approx(change)
-    assert against.mcnemar.only_first - against.mcnemar.only_second == pytest.approx(24 * change)
-    assert finetuned.output in against.verdict
-    assert hash_model(Path(finetuned.output)) == before
-    assert read_result(options["output"]) == result
-    again = evaluate(EvaluateConfig(model=str(options["output"]), data=str(reviews))).against
-    assert again == against
-
-
-def test_without_test_rows_the_comparison_is_on_validation_and_that_is_said(options, finetuned, reviews):
-    data = options["output"].with_name("data")
-    shutil.copytree(reviews, data, ignore=shutil.ignore_patterns("test.csv"))
-    result = finetune(FinetuneConfig(**options | {"model": finetuned.output, "data": str(data)}))
-    assert result.against.split == "validation"
-    assert result.against.scores == finetuned.scores["validation"]
-    assert any("those that chose the epoch" in note for note in result.notes)
-
-
-def test_nothing_is_compared_with_what_had_no_classifier_for_these_labels(options, finetuned, reviews):
-    assert finetuned.against is None  # made of an encoder
-    data = options["output"].with_name("data.csv")
-    data.write_text((reviews / "train.csv").read_text().replace(",pos", ",fine"))
-    changes = {"model": finetuned.output, "data": str(data), "num_epochs": 1}
-    assert finetune(FinetuneConfig(**options | changes)).against is None
-
-
-def test_parent_that_cannot_be_compared_with_is_told_before_the_training(options, finetuned):
-    parent = shutil.copytree(finetuned.output, options["output"].with_name("parent"))
-    (parent / "run.json").write_text("{}")
-    with pytest.raises(CheckpointError, match=r"run\.json: not a result of enc: .*delete it"):
-        finetune(FinetuneConfig(**options | {"model": str(parent)}))
-    assert not options["output"].with_name("out.unfinished").exists()
 
 
 @pytest.mark.slow
