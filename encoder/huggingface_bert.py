@@ -144,8 +144,12 @@ def _why_not(config: EncoderConfig) -> str | None:
     })  # fmt: skip
 
 
+def _prefix(family: Family) -> str:
+    return "roberta." if family in ROBERTA_LIKE else f"{family}."
+
+
 def _names(family: Family, config: EncoderConfig) -> dict[str, tuple[str, ...]]:
-    prefix = "roberta." if family in ROBERTA_LIKE else f"{family}."
+    prefix = _prefix(family)
     names: dict[str, tuple[str, ...]] = {
         "encoder.embeddings.word": (f"{prefix}embeddings.word_embeddings",),
         "encoder.embeddings.position": (f"{prefix}embeddings.position_embeddings",),
@@ -184,7 +188,7 @@ def _names_distilbert(config: EncoderConfig) -> dict[str, tuple[str, ...]]:
 def _spelling(family: Family, architecture: str) -> Spelling:
     return Spelling(
         architecture=architecture,
-        prefix="roberta." if family in ROBERTA_LIKE else f"{family}.",
+        prefix=_prefix(family),
         bare=("embeddings", "encoder.", "pooler."),
         layers="encoder.layer.",
         activation_key="hidden_act",

@@ -22,7 +22,7 @@ from recipes.distill_result import ControlResult, DistillResult, TeacherResult
 from recipes.distill_student import check_layers
 from recipes.first_look import look_first
 from recipes.frozen_storage import place_on_disk
-from recipes.observer import Observer, Recorder, Silent
+from recipes.observer import Observer, Recorder, Silent, counting
 from recipes.result import RUN_FILE, Result
 from recipes.resuming import claim, finish
 from recipes.scoring import FineTuned, Scored, Splits, choose_precision, score_split
@@ -95,14 +95,9 @@ def ask_teacher(lesson: "Lesson", folder: Path | None) -> "Targets":
     """What the teacher makes of the training rows, in one pass; in files in ``folder``, if there is one."""
     from compress.teacher import compute_targets
 
-    device, done = lesson.start.device, 0
+    device = lesson.start.device
     precision = choose_precision(lesson.options.precision, device)
     lesson.observer.stage(f"The teacher answers, once, in {precision}")
-
-    def count(rows: int) -> None:
-        nonlocal done
-        done += rows
-        lesson.observer.working(done, len(lesson.train))
 
     return compute_targets(
         lesson.teacher,
@@ -111,7 +106,7 @@ def ask_teacher(lesson: "Lesson", folder: Path | None) -> "Targets":
         precision=precision,
         device=device,
         folder=folder,
-        on_rows=count,
+        on_rows=counting(len(lesson.train), lesson.observer),
     )
 
 

@@ -16,7 +16,7 @@ from encoder.vector_choice import POOLINGS, Choice, Pooling, choose
 from recipes.account import describe_run
 from recipes.embed_config import EmbedConfig
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
-from recipes.observer import Observer, Recorder, Silent
+from recipes.observer import Observer, Recorder, Silent, counting
 from recipes.part import Part
 from recipes.result import Run, describe_parent, without_nan
 from recipes.scoring import choose_device, describe_cut, describe_encoded
@@ -176,13 +176,7 @@ class _Scorer:
         place = {text: number for number, text in enumerate(texts)}
         self._observer.stage(f"Embedding the texts of the {split} pairs")
         rows = self._tokenize(texts, split)
-        done = 0
-
-        def count(more: int) -> None:
-            nonlocal done
-            done += more
-            self._observer.working(done, len(texts), "texts")
-
+        count = counting(len(texts), self._observer, "texts")
         precision: Precision = "bf16" if self._config.runtime == "torch-bf16" else "fp32"
         made = embed_rows(
             self._encoder, rows, choices, precision=precision, device=self._device, on_rows=count

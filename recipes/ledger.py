@@ -9,9 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from compress.latency import Latency, Unavailable
+from encoder.errors import ConfigError
 from encoder.files import FAILED_SUFFIX, UNFINISHED_SUFFIX
 from recipes.depth_result import DepthResult
 from recipes.measurements import BenchResult, ProfileResult
+from recipes.observer import Observer
 from recipes.pretrain_result import PretrainResult
 from recipes.probe_verdict import ProbeResult
 from recipes.result import RUN_FILE, SCHEMA_VERSION, ModelResult, Parent, Result, Run
@@ -108,6 +110,22 @@ class Node:
         yield depth, self
         for child in self.children:
             yield from child.walk(depth + 1)
+
+
+def read_named_folder(named: Path, observer: Observer) -> tuple[Path, list[LedgerRun], list[str]]:
+    """The folder that the user ``named``, and ``read_runs`` of it; the observer is told what is left out.
+
+    Raises:
+        ConfigError: no such folder.
+    """
+    folder = named.expanduser()
+    if not folder.is_dir():
+        what = "a file, not a folder" if folder.exists() else "no such folder"
+        raise ConfigError(f"{named}: {what}; expected one with the folders of runs in it")
+    entries, problems = read_runs(folder)
+    for problem in problems:
+        observer.note(problem)
+    return folder, entries, problems
 
 
 def read_runs(folder: Path) -> tuple[list[LedgerRun], list[str]]:

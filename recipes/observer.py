@@ -31,14 +31,14 @@ class Observer(Protocol):
         """A training step is done."""
 
 
-def counting(total: int, observer: Observer) -> Callable[[int], None]:
+def counting(total: int, observer: Observer, unit: str = "") -> Callable[[int], None]:
     """A function to be told of each few units that are done; ``observer`` hears how many of ``total``."""
     done = 0
 
     def count(units: int) -> None:
         nonlocal done
         done += units
-        observer.working(done, total)
+        observer.working(done, total, unit)
 
     return count
 

@@ -15,7 +15,7 @@ from recipes.account import describe_run
 from recipes.data_options import data_options
 from recipes.encoders import FoundEncoder, describe_encoder, find_encoder
 from recipes.first_look import look_before_measuring
-from recipes.observer import Observer, Recorder, Silent
+from recipes.observer import Observer, Recorder, Silent, counting
 from recipes.probe_config import ProbeConfig
 from recipes.probe_verdict import ProbeResult, Right, judge_probes, summarize
 from recipes.result import Encoded, describe_data, describe_parent, read_result, save_run
@@ -195,13 +195,7 @@ def _embed(
 
     depth = len(encoder.layers)
     choices = [choose(str(layer), config.pooling, depth) for layer in range(depth + 1)]
-    total, done = sum(len(split) for split in rows.values()), 0
-
-    def count(more: int) -> None:
-        nonlocal done
-        done += more
-        observer.working(done, total, "rows")
-
+    count = counting(sum(len(split) for split in rows.values()), observer, "rows")
     layers: list[dict[str, Rows]] = [{} for _ in choices]
     for name, split in rows.items():
         made = embed_rows(encoder, split, choices, precision=config.precision, device=device, on_rows=count)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from encoder.errors import ConfigError
-from recipes.ledger import make_tree, read_runs
+from recipes.ledger import make_tree, read_named_folder
 from recipes.observer import Observer, Silent
 from recipes.part import Part
 from recipes.report_config import ReportConfig
@@ -97,14 +97,7 @@ def report(config: ReportConfig, observer: Observer | None = None) -> Report:
     Raises:
         ConfigError: no such folder, or no run in it.
     """
-    observer = observer or Silent()
-    folder = config.folder.expanduser()
-    if not folder.is_dir():
-        what = "a file, not a folder" if folder.exists() else "no such folder"
-        raise ConfigError(f"{config.folder}: {what}; expected one with the folders of runs in it")
-    entries, problems = read_runs(folder)
-    for problem in problems:
-        observer.note(problem)
+    folder, entries, problems = read_named_folder(config.folder, observer or Silent())
     if not entries:
         left_out = f"; {len(problems)} left out, see above" if problems else ""
         raise ConfigError(

@@ -6,8 +6,7 @@ from typing import Any
 
 from compress.latency import Latency
 from compress.workload import Shape
-from encoder.errors import ConfigError
-from recipes.ledger import Node, make_tree, read_runs
+from recipes.ledger import Node, make_tree, read_named_folder
 from recipes.measurements import BenchResult, ProfileResult
 from recipes.observer import Observer, Silent
 from recipes.part import Part
@@ -102,14 +101,7 @@ def runs(config: RunsConfig, observer: Observer | None = None) -> Ledger:
     Raises:
         ConfigError: no such folder.
     """
-    observer = observer or Silent()
-    folder = config.folder.expanduser()
-    if not folder.is_dir():
-        what = "a file, not a folder" if folder.exists() else "no such folder"
-        raise ConfigError(f"{config.folder}: {what}; expected one with the folders of runs in it")
-    entries, problems = read_runs(folder)
-    for problem in problems:
-        observer.note(problem)
+    folder, entries, problems = read_named_folder(config.folder, observer or Silent())
     roots = make_tree(entries)
     steps, _ = make_steps(find_models(roots), folder, Speeds(entries))
     gains = {step.folder: step.gain for step in steps if step.folder is not None and step.gain is not None}
