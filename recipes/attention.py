@@ -16,6 +16,7 @@ from recipes.account import describe_run
 from recipes.attention_config import AttentionConfig
 from recipes.attention_heads import HeadResult, look_at_heads
 from recipes.attention_residual import ResidualResult, check_residual, look_at_residual
+from recipes.data_options import data_options
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent
 from recipes.part import Part
@@ -195,13 +196,13 @@ def _read_rows(config: AttentionConfig, found: FoundEncoder, observer: Observer)
     """Training rows with their labels, as many as are asked for."""
     from dataclasses import replace
 
-    from encoder.data import DataOptions, read_data
+    from encoder.data import read_data
 
     assert config.data is not None
     if found.task is None:
         raise ConfigError(f"--data: {config.model} has no classifier, so no loss to find importance by")
     observer.stage(f"Reading {config.data}")
-    data = read_data(config.data, DataOptions(**config.columns), task=found.task)
+    data = read_data(config.data, data_options(config), task=found.task)
     split = next(name for name in ("train", "validation", "test") if name in data.splits)
     rows, _ = found.tokenizer.encode(data.texts(split), data.pairs(split), max_length=found.max_length)
     drawn = np.random.default_rng(0).permutation(len(rows))[: config.rows]

@@ -14,6 +14,7 @@ from encoder.rows import TokenizedRows
 from encoder.task import Task
 from encoder.vector_choice import POOLINGS, Choice, Pooling, choose
 from recipes.account import describe_run
+from recipes.data_options import data_options
 from recipes.embed_config import EmbedConfig
 from recipes.encoders import EncoderResult, FoundEncoder, describe_encoder, find_encoder
 from recipes.observer import Observer, Recorder, Silent, counting
@@ -130,11 +131,11 @@ def all_choices(num_layers: int) -> list[Choice]:
 
 
 def _read(config: EmbedConfig, observer: Observer) -> "TaskData":
-    from encoder.data import DataOptions, read_data
+    from encoder.data import read_data
 
     assert config.compare is not None
     observer.stage(f"Reading {config.compare}")
-    options = DataOptions(**config.columns, encoding=config.encoding, task="regression")
+    options = data_options(config).model_copy(update={"task": "regression"})
     data = read_data(config.compare, options, task=SIMILARITY, single_split="test")
     observer.data(replace(data.report, task="how similar pairs of texts are, a number"))
     if all(np.ptp(data.labels(name)) == 0 for name in data.splits):

@@ -38,11 +38,6 @@ class ColumnOptions(Options):
     text_pair_column: TextPairColumn = None
     label_column: LabelColumn = None
 
-    @property
-    def columns(self) -> dict[str, Any]:
-        """These options by name, to be given to others."""
-        return {name: getattr(self, name) for name in ColumnOptions.model_fields}
-
 
 class ReadingOptions(ColumnOptions):
     """How labelled texts are read: the same options for all that learn from them, or score on them."""
