@@ -1,4 +1,4 @@
-"""Which rows are cut off for validation: those of the training of the model at hand, unless told otherwise."""
+"""Which rows are cut off for validation: those of the training of the model at hand, if nothing is said."""
 
 import pytest
 
