@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from commands.pruning_report import say_speedup
+from commands.before_and_after import say_speedup
 from commands.result_tables import show_result
 from commands.tables import duration, interval, make_table, number, print_indented, size
 from compress.latency import Latency

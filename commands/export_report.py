@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from commands.before_and_after import add_score, add_speedups, make_before_and_after
 from commands.bench_report import machine_facts
 from commands.exit_codes import GATE_FAILED
 from commands.progress import show_progress
-from commands.pruning_report import both_times, say_speedup
-from commands.result_tables import METRIC_TITLES, against_remarks, model_words
+from commands.result_tables import against_remarks, model_words
 from commands.tables import (
     duration,
     facts_table,
     interval,
-    make_table,
-    number,
     open_console,
     print_indented,
     size,
@@ -69,14 +67,9 @@ def show_export(result: Result, console: "Console") -> None:
 
 def _before_and_after(result: Result, export: ExportResult) -> "Table":
     """Scores, sizes and times, each before and after."""
-    table = make_table("", "before", "after", "", title="")
-    table.columns[-1].justify = "left"
-    metric = result.main_metric
-    title = METRIC_TITLES.get(metric, metric)
-    for split, scores in result.scores.items():
-        before, after = export.before[split].get(metric), scores.get(metric)
-        change = "" if before is None or after is None else f"{(after - before) * 100:+.2f} points"
-        table.add_row(f"{title}, {split}", number(before), number(after), change)
+    table = make_before_and_after()
+    for split in result.scores:
+        add_score(table, result, split, export.before[split])
         if split in result.intervals:
             table.add_row("  95% interval", "", interval(result.intervals[split]), "")
     for split, one in export.parity.items():
@@ -89,10 +82,7 @@ def _before_and_after(result: Result, export: ExportResult) -> "Table":
         before_bytes, after_bytes = export.size_before.bytes_on_disk, result.size.bytes_on_disk
         change = f"{after_bytes / before_bytes - 1:+.1%}"
         table.add_row("on disk", size(before_bytes), size(after_bytes), change)
-    for speedup in export.speedups:
-        name = f"{speedup.device}, batch {speedup.shape.batch_size}, p50"
-        times = both_times(export.latency_before, result.latency, speedup)
-        table.add_row(name, *times, say_speedup(speedup))
+    add_speedups(table, export.speedups, export.latency_before, result.latency)
     return table
 
 

@@ -2,22 +2,21 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from commands.before_and_after import add_score, add_speedups, make_before_and_after
 from commands.exit_codes import GATE_FAILED
 from commands.importance_map import draw_map
 from commands.progress import run_resumable
 from commands.result_tables import show_result
-from commands.tables import duration, make_table, number, open_console, print_indented, size
-from compress.latency import Latency, Unavailable
-from encoder.metrics import METRIC_TITLES
+from commands.tables import duration, number, open_console, print_indented, size
 from encoder.wording import counted
 from recipes.observer import Observer
 from recipes.pruning_options import PruningOptions
-from recipes.pruning_result import PruningResult, SpeedupResult
+from recipes.pruning_result import PruningResult
 from recipes.result import Result
 
 if TYPE_CHECKING:
@@ -98,14 +97,9 @@ def _what_went(pruning: PruningResult) -> Iterator[str]:
 
 def _before_and_after(result: Result, pruning: PruningResult) -> "Table":
     """Scores, sizes and times, each before and after."""
-    table = make_table("", "before", "after", "", title="")
-    table.columns[-1].justify = "left"
-    metric = result.main_metric
-    title = METRIC_TITLES.get(metric, metric)
-    for split, scores in result.scores.items():
-        before, after = pruning.before[split].get(metric), scores.get(metric)
-        change = "" if before is None or after is None else f"{(after - before) * 100:+.2f} points"
-        table.add_row(f"{title}, {split}", number(before), number(after), change)
+    table = make_before_and_after()
+    for split in result.scores:
+        add_score(table, result, split, pruning.before[split])
         if pruning.control is not None and pruning.control.split == split:
             table.add_row(f"  {pruning.unit} at random", "", *_control_cells(pruning))
     one, other = pruning.size_before, result.size
@@ -126,10 +120,7 @@ def _before_and_after(result: Result, pruning: PruningResult) -> "Table":
             size(other.bytes_on_disk),
             _less(one.bytes_on_disk, other.bytes_on_disk),
         )
-    for speedup in pruning.speedups:
-        name = f"{speedup.device}, batch {speedup.shape.batch_size}, p50"
-        times = both_times(pruning.latency_before, result.latency, speedup)
-        table.add_row(name, *times, say_speedup(speedup))
+    add_speedups(table, pruning.speedups, pruning.latency_before, result.latency)
     return table
 
 
@@ -145,26 +136,6 @@ def _control_cells(pruning: PruningResult) -> tuple[str, str]:
 
 def _less(before: float, after: float) -> str:
     return f"{after / before - 1:+.1%}" if before else ""
-
-
-def both_times(
-    before: Sequence[Latency | Unavailable], after: Sequence[Latency | Unavailable], speedup: SpeedupResult
-) -> Iterator[str]:
-    """The p50 before and after of what ``speedup`` compares."""
-    for latencies in (before, after):
-        found = (
-            one
-            for one in latencies
-            if isinstance(one, Latency) and (one.device, one.shape) == (speedup.device, speedup.shape)
-        )
-        yield next((f"{one.p50_ms:.2f} ms" for one in found), "–")
-
-
-def say_speedup(speedup: SpeedupResult) -> str:
-    """``1.31× (1.25–1.38)``; where it may be none, ``no real gain`` before it."""
-    one = speedup.speedup
-    words = {"faster": "", "slower": "slower: "}.get(speedup.verdict, "no real gain: ")
-    return f"{words}{one.ratio:.2f}× ({one.low:.2f}–{one.high:.2f})"
 
 
 def _remarks(result: Result, pruning: PruningResult) -> Iterator[str]:
