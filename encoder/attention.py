@@ -18,8 +18,9 @@ from encoder.packing import Packing
 from encoder.rotary import rotate
 
 # A part of a batch with more attention weights than this (blocks · H · width²) computes them again in its
-# backward pass instead of keeping them: they grow with the width² and would be most of the memory of a step.
-# Rows of 512 tokens are beyond it; reading theirs back takes as long as computing them.
+# backward pass instead of keeping them: they grow with the width², and with 12 heads rows of more than 209
+# tokens are beyond it. Kept, those of 512 tokens would save 3 % of a step's time, in bf16 on one thread, and
+# be 30 % of what it keeps for the backward pass (multilingual-e5-small, 69 MB a row).
 MAX_KEPT_WEIGHTS = 1 << 19
 
 
