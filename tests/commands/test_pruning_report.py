@@ -5,8 +5,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from commands.importance_map import draw_map, ranks
 from commands.before_and_after import say_speedup
+from commands.importance_map import draw_map, ranks
 from commands.pruning_report import show_pruning
 from recipes.pruning_result import PrunedLayer, SearchTrial
 from tests.results import make_pruning, make_result, make_speedup
