@@ -33,7 +33,7 @@ def test_tokenizing_is_a_stage_with_its_progress(finetuned, reviews, monkeypatch
         def stage(self, name):
             self.name = name
 
-        def working(self, done, total):
+        def working(self, done, total, unit=""):
             seen.setdefault(self.name, []).append((done, total))
 
     evaluate(config(finetuned, reviews), Watching())
