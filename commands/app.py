@@ -42,6 +42,7 @@ from commands import (
 from commands import run as run_command
 from commands.exit_codes import BUG, DONE, INTERRUPTED, NOBODY_READS, WRONG
 from commands.options import option_name
+from commands.streams import ReaderGoneError, prepare_streams, say
 from encoder.errors import EncError
 from recipes.option_words import suggest
 
@@ -113,21 +114,23 @@ app.add_typer(recipes.app, name="recipes")
 
 def main() -> NoReturn:
     """What the script `enc` calls."""
-    code = run(sys.argv[1:])
     try:
+        prepare_streams()
+        code = run(sys.argv[1:])
         sys.stdout.flush()
-    except BrokenPipeError:
+    except ReaderGoneError:
         code = NOBODY_READS
+    except EncError as error:  # a full disk may only show in the last bytes
+        say(f"{error}\n")
+        code = WRONG
     if code == INTERRUPTED:
         _leave(code)
-    if code == NOBODY_READS:  # the interpreter flushes stdout once more on its way out
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
 def _leave(code: int) -> NoReturn:
     """End without taking everything apart, which takes torch and its like most of a second."""
-    sys.stderr.flush()
+    say("")
     atexit._run_exitfuncs()
     os._exit(code)
 
@@ -144,18 +147,18 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except EncError as error:
-        sys.stderr.write(f"{error}\n")
+        say(f"{error}\n")
         return WRONG
     except UsageError as error:
-        sys.stderr.write(f"{_explain(error)}\n")
+        say(f"{_explain(error)}\n")
         return WRONG
-    except BrokenPipeError:
+    except ReaderGoneError:
         return NOBODY_READS
     except KeyboardInterrupt:
-        sys.stderr.write("\nInterrupted.\n")
+        say("\nInterrupted.\n")
         return INTERRUPTED
     except Exception as error:
-        sys.stderr.write(f"{traceback.format_exc()}\n{_describe_bug(error)}\n")
+        say(f"{traceback.format_exc()}\n{_describe_bug(error)}\n")
         return BUG
     finally:
         signal.signal(signal.SIGTERM, before)

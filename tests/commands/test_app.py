@@ -31,6 +31,12 @@ def enc(*arguments, script=MAIN, **options):
     )
 
 
+def start(arguments, **streams):
+    """``enc``, with other streams than those that are read here."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
+    return subprocess.run([sys.executable, "-c", MAIN, *map(str, arguments)], text=True, **streams)
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -231,6 +237,40 @@ def test_reader_that_leaves_is_no_error(finetuned):
     )
     assert done.stdout.count("\n") == 1
     assert finetuned.with_name(finetuned.name + ".err").read_text() == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is always full")
+@pytest.mark.parametrize("command", ["recipes show small-cpu", "runs {place}", "--version"])
+def test_stdout_without_room_is_told_in_a_line(command, tmp_path):
+    with Path("/dev/full").open("w") as full:
+        done = start(command.format(place=tmp_path).split(), stdout=full)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "stdout cannot be written (No space left on device)" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["recipes list", "predict model text"])
+def test_closed_stdout_is_told_before_anything_is_begun(command):
+    done = start(command.split(), preexec_fn=lambda: os.close(1))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("stdout is closed")
+
+
+def test_stderr_that_cannot_be_written_changes_no_exit_code(tmp_path):
+    assert start(["runs", tmp_path / "none"], preexec_fn=lambda: os.close(2)).returncode == 2
+    assert start(["recipes", "list"], preexec_fn=lambda: os.close(2)).returncode == 0
+    if Path("/dev/full").exists():
+        with Path("/dev/full").open("w") as full:
+            assert start(["runs", tmp_path / "none"], stderr=full).returncode == 2
+
+
+def test_reader_that_leaves_a_table_is_no_failed_gate():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = start(["--help"], stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def children_of(process):
