@@ -83,7 +83,7 @@ def _share(value: float, of: float | None) -> str:
 
 
 def _mark(point: SweepPoint, sweep: FreezeSweep) -> str:
-    """What was found of a point; with ``?`` where the noise allows the opposite."""
+    """What was found of it; with ``?`` where it is fine as measured but the noise leaves that open."""
     what: str = "" if point.judgement == "fine" else point.judgement
     if point.k == sweep.verdict.chosen:
         what = "← chosen"
@@ -97,7 +97,7 @@ def _remarks(sweep: FreezeSweep) -> Iterable[str]:
     brackets = "; in brackets the share of k = 0" if any(point.k == 0 for point in sweep.points) else ""
     yield f"k: layers frozen, with the embeddings. Scores on {scored}{brackets}."
     if any("?" in _mark(point, sweep) for point in sweep.points):
-        yield "?: the noise leaves open on which side of the limit this is."
+        yield "?: within the limit as measured, which the noise leaves open."
     if sweep.frozen_seconds >= SHOWN_SECONDS:
         yield f"Frozen layers were computed once for all points, which took {duration(sweep.frozen_seconds)}."
     added = [point.added_memory_bytes for point in sweep.points]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from encoder.errors import EncError
+from encoder.wording import counted
 from recipes.part import Part
 
 LEVEL = 0.05
@@ -22,6 +23,8 @@ LEVEL = 0.05
 POWER = 0.8
 # A loss that may be noise is worth more seeds from one point of the score on.
 WORTH_KNOWING = 0.01
+# Losses that differ by less are equal: means of the same scores in another order do, by rounding.
+ROUNDING = 1e-9
 MOST_SEEDS = 100
 # How the losses of k, the number of frozen layers, are called.
 Judgement = Literal["fine", "hurts", "undecided", "not defined"]
@@ -31,7 +34,8 @@ class Point(Part):
     """How k frozen layers score. ``scores`` by seed; ``spread`` their standard deviation, of two or more.
 
     ``loss`` is how much worse the mean is than that of the best k; ``low`` and ``high`` what it may be, all k
-    considered together (``None`` for the best). ``sure``: the interval leaves no other judgement.
+    considered together (``None`` for the best). It ``hurts`` where all of that interval is above what is
+    allowed. ``sure``: the interval leaves no other judgement.
     """
 
     k: int
@@ -48,8 +52,9 @@ class Point(Part):
 class Verdict(Part):
     """``chosen`` is the largest k that is fine, ``hurts_from`` the first above it that hurts.
 
-    ``undecided``: those above ``chosen`` of which the noise allows both. ``more_seeds`` would decide them
-    four times in five; ``None`` where nothing is undecided, or where over ``MOST_SEEDS`` would be needed.
+    ``undecided``: those between that may hurt or not. ``more_seeds`` would decide them, and with ``max_drop``
+    whether ``chosen`` is within it, four times in five; ``None`` where nothing is open, or where over
+    ``MOST_SEEDS`` would be needed.
     ``noise`` is the smallest loss that counts as more than noise. ``sentences`` say all of it.
     """
 
@@ -74,7 +79,8 @@ def judge_sweep(
     """What ``scores`` say (k → its scores, one a seed and the same seeds for all): of each k, and in all.
 
     ``rows`` are those that were scored. ``max_drop``, in units of the score, is the mean loss that is
-    allowed; without it a loss is fine that is no more than noise. With one seed ``sampling_errors``, called
+    allowed; without it a loss is fine that is no more than noise. More than is allowed hurts where the noise
+    does not explain it, and is else undecided. With one seed ``sampling_errors``, called
     with the best k, gives the standard error of every other's difference from it, and that is the noise; with
     several it is the spread between seeds, pooled over all k (seeds as blocks).
 
@@ -87,15 +93,21 @@ def judge_sweep(
         raise EncError("the scores of all points are not defined; there is nothing to compare")
     means = {k: float(values.mean()) for k, values in defined.items()}
     sign = -1 if lower_is_better else 1
-    best = max(means, key=lambda k: (sign * means[k], k))  # of equals the one that is cheaper to train
+    top = max(sign * mean for mean in means.values())
+    best = max(k for k in means if top - sign * means[k] <= ROUNDING)  # of equals the cheapest to train
     noise = _Noise(defined, best, rows, sampling_errors(best) if sampling_errors else {})
     points = []
     for k, values in tried.items():
-        loss = sign * (means[best] - means[k]) if k in means else None
+        loss = _without_rounding(sign * (means[best] - means[k])) if k in means else None
         points.append(_judge_point(k, values, loss, None if k == best else noise.margin(k), max_drop))
     verdict = _decide(points, best, noise, max_drop)
-    say = _Words(points, verdict, max_drop, in_points=not lower_is_better)
+    sample = f"{counted(rows, 'row')}" if noise.seeds == 1 else counted(noise.seeds, "seed")
+    say = _Words(points, verdict, max_drop, sample, in_points=not lower_is_better)
     return points, verdict.model_copy(update={"sentences": tuple(say.sentences())})
+
+
+def _without_rounding(loss: float) -> float:
+    return 0.0 if abs(loss) <= ROUNDING else loss
 
 
 def _judge_point(
@@ -121,11 +133,11 @@ def _judge_point(
 
 
 def _judge(loss: float, margin: float, max_drop: float | None) -> tuple[Judgement, bool]:
-    if max_drop is not None:
-        return ("fine" if loss <= max_drop else "hurts"), abs(loss - max_drop) > margin or loss == 0
-    if loss > margin:
+    if loss - margin > (max_drop or 0.0) + ROUNDING:
         return "hurts", True
-    return ("undecided", False) if loss > WORTH_KNOWING else ("fine", True)
+    if loss > (WORTH_KNOWING if max_drop is None else max_drop + ROUNDING):
+        return "undecided", False
+    return "fine", max_drop is None or loss + margin <= max_drop + ROUNDING
 
 
 def _decide(points: Sequence[Point], best: int, noise: "_Noise", max_drop: float | None) -> Verdict:
@@ -136,17 +148,15 @@ def _decide(points: Sequence[Point], best: int, noise: "_Noise", max_drop: float
     above = [k for k in judged if k > chosen]
     hurts_from = next((k for k in above if judged[k].judgement == "hurts"), None)
     limit = hurts_from if hurts_from is not None else math.inf
-    if max_drop is None:
-        undecided = [k for k in above if judged[k].judgement == "undecided" and k < limit]
-    else:
-        undecided = [k for k in (chosen, hurts_from) if k is not None and not judged[k].sure]
-    gaps = [abs(losses[k] - (max_drop or 0.0)) for k in undecided]
+    undecided = [k for k in above if judged[k].judgement == "undecided" and k < limit]
+    open_ones = undecided if judged[chosen].sure else [chosen, *undecided]
+    gaps = [abs(losses[k] - (max_drop or 0.0)) for k in open_ones]
     return Verdict(
         best=best,
         chosen=chosen,
         hurts_from=hurts_from,
         undecided=tuple(undecided),
-        more_seeds=noise.seeds_to_see(min(gaps), undecided[gaps.index(min(gaps))]) if gaps else None,
+        more_seeds=noise.seeds_to_see(min(gaps), open_ones[gaps.index(min(gaps))]) if gaps else None,
         noise=noise.smallest,
         test=noise.describe(),
         sentences=(),
@@ -237,12 +247,19 @@ def _range_quantile(means: int, freedom: float) -> float:
 
 
 class _Words:
-    """A verdict in sentences."""
+    """A verdict in sentences. ``sample`` is what the noise comes from: so many rows, or seeds."""
 
     def __init__(
-        self, points: Sequence[Point], verdict: Verdict, max_drop: float | None, *, in_points: bool
+        self,
+        points: Sequence[Point],
+        verdict: Verdict,
+        max_drop: float | None,
+        sample: str,
+        *,
+        in_points: bool,
     ) -> None:
         self._verdict, self._max_drop, self._in_points = verdict, max_drop, in_points
+        self._sample = sample
         self._points = {point.k: point for point in points}
 
     def sentences(self) -> list[str]:
@@ -251,60 +268,82 @@ class _Words:
         if len(self._points) == 1:
             return [f"Only k = {verdict.chosen} was tried; there is nothing to compare it with."]
         lines = [self._chosen(), self._bend()]
-        if verdict.undecided:
-            lines.append(self._undecided())
+        if verdict.undecided or not self._points[verdict.chosen].sure:
+            lines.append(self._open())
         test = f"Judged by {verdict.test}."
         if self._max_drop is None and verdict.noise > 0:
             test += f" A loss below {self._amount(verdict.noise)} would not be told from noise."
         return [*lines, test]
 
     def _chosen(self) -> str:
-        verdict, k = self._verdict, self._verdict.chosen
+        k = self._verdict.chosen
         if self._max_drop is not None:
+            start = "The" if self._points[k].sure else "As measured, the"
             allowed = f"no more than {self._amount(self._max_drop)}"
-            return f"The largest k that loses {allowed} is {k}: {self._loss(k)}."
-        what = self._loss(k) if k == verdict.best else f"{self._loss(k)}, which is within noise"
+            return f"{start} largest k that loses {allowed} is {k}: {self._loss(k)}."
+        what = self._loss(k) if self._points[k].loss == 0 else f"{self._loss(k)}, which is within noise"
         if k == 0:
             return f"Nothing can be frozen without a loss, as far as can be seen: k = 0 is fine, {what}."
         return f"Up to k = {k} freezing costs nothing that can be seen: {what}."
 
     def _bend(self) -> str:
-        verdict = self._verdict
-        last = max(self._points)
-        if verdict.hurts_from is not None:
-            return f"From k = {verdict.hurts_from} on it hurts: {self._loss(verdict.hurts_from)}."
-        if verdict.chosen == last:
-            return f"No k that was tried hurts, up to k = {last}."
-        return "No k above it is shown to hurt."
+        verdict, last = self._verdict, max(self._points)
+        first = verdict.hurts_from
+        if first is not None:
+            spared = [k for k, one in self._points.items() if k > first and one.judgement == "undecided"]
+            if not spared:
+                return f"From k = {first} on it hurts: {self._loss(first)}."
+            names = _listed([str(k) for k in spared])
+            return f"k = {first} hurts: {self._loss(first)}; of k = {names} above it that is not decided."
+        if verdict.chosen < last:
+            return "No k above it is shown to hurt."
+        if dips := [str(k) for k, one in self._points.items() if one.judgement == "hurts"]:
+            return f"Below it k = {_listed(dips)} hurt{'s' if len(dips) == 1 else ''}."
+        return f"No k that was tried is shown to hurt, up to k = {last}."
 
-    def _undecided(self) -> str:
-        verdict = self._verdict
-        names = _listed([str(k) for k in verdict.undecided])
-        if self._max_drop is None:
-            line = f"Not decided: k = {names}; what was lost may be noise. {self._losses(verdict.undecided)}."
-            cause = "the loss is too small beside the spread"
-        else:
-            line = f"Not sure: with this spread k = {names} may lie on either side of the limit."
-            cause = "the loss is too near the limit"
+    def _open(self) -> str:
+        """What the noise leaves open, and how many seeds would decide it."""
+        verdict, lines = self._verdict, []
+        if verdict.undecided and self._max_drop is None:
+            names = _listed([str(k) for k in verdict.undecided])
+            lines.append(f"Not decided: k = {names}; what was lost may be noise. {self._losses()}.")
+        elif verdict.undecided:
+            lines.append(
+                f"Not decided: {self._losses()} as measured, more than {self._limit}, but {self._sample} "
+                "cannot tell that from a loss within it."
+            )
+        if not self._points[verdict.chosen].sure:
+            asked = f"k = {verdict.chosen} may lose more than {self._limit}"
+            lines.append(f"Not sure: {asked}, as far as {self._sample} can tell.")
+        cause = f"a loss is too {'small beside the spread' if self._max_drop is None else 'near the limit'}"
         if verdict.more_seeds is None:
-            return f"{line} Over {MOST_SEEDS} more seeds would be needed to decide: {cause}."
-        number = verdict.more_seeds
-        return f"{line} About {number} more seed{'' if number == 1 else 's'} would decide."
+            lines.append(f"Over {MOST_SEEDS} more seeds would be needed to decide: {cause}.")
+        else:
+            lines.append(f"About {counted(verdict.more_seeds, 'more seed')} would decide.")
+        return " ".join(lines)
 
-    def _losses(self, several: Sequence[int]) -> str:
-        """``k = 3: it loses …``, or from the least to the most."""
+    @property
+    def _limit(self) -> str:
+        return f"--max-drop {100 * (self._max_drop or 0.0):g}"
+
+    def _losses(self) -> str:
+        """``k = 3: it loses …`` of what is undecided, or from the least to the most."""
+        several = self._verdict.undecided
         if len(several) == 1:
             return f"k = {several[0]}: {self._loss(several[0])}"
         losses = [self._points[k].loss or 0.0 for k in several]
-        return f"They lose {self._number(min(losses))} to {self._amount(max(losses))}"
+        names = "They" if self._max_drop is None else f"k = {_listed([str(k) for k in several])}"
+        return f"{names} lose {self._number(min(losses))} to {self._amount(max(losses))}"
 
     def _loss(self, k: int) -> str:
         """``it loses 1.2 points (0.4 to 2.0)``."""
         point = self._points[k]
         assert point.loss is not None
-        if k == self._verdict.best:
-            if equal := [f"k = {k}" for k, other in self._points.items() if k != point.k and other.loss == 0]:
-                return f"it scores as well as {_listed(equal)}, and no other does better"
+        if point.loss == 0:
+            if equal := [
+                f"k = {other}" for other, one in self._points.items() if other != k and one.loss == 0
+            ]:
+                return f"it ties with {_listed(equal)} for the best score"
             return "it scores best"
         if point.low is None or point.high is None:
             return f"it loses {self._amount(point.loss)}"

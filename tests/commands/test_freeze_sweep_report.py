@@ -64,8 +64,12 @@ def test_what_is_not_sure_is_marked(capsys):
     assert "◌ undecided" in text
     show_sweep(make(noisy, max_drop=4.0), open_console())
     text = capsys.readouterr().out
-    assert re.search(r"^ +3 .*hurts \?$", text, re.MULTILINE)
-    assert "?: the noise leaves open on which side of the limit this is." in text
+    assert re.search(r"^ +3 .*undecided$", text, re.MULTILINE)
+    assert "◌ undecided" in text and "hurt" not in text.replace("shown to hurt", "")
+    show_sweep(make(noisy, max_drop=6.0), open_console())
+    text = capsys.readouterr().out
+    assert re.search(r"^ +3 .*← chosen \?$", text, re.MULTILINE)
+    assert "?: within the limit as measured, which the noise leaves open." in text
 
 
 def test_curve_shows_means_where_they_are_and_seeds_around_them():

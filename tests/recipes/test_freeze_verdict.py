@@ -65,7 +65,7 @@ def test_number_of_seeds_advised_decides_about_four_times_in_five():
 
 def test_loss_that_no_number_of_seeds_decides_is_called_that():
     _, verdict = judge_sweep({0: (0.99, 0.51), 1: (0.48, 0.999)}, rows=100, max_drop=0.0105)
-    assert verdict.undecided and verdict.more_seeds is None
+    assert verdict.more_seeds is None
     assert f"Over {MOST_SEEDS} more seeds would be needed" in " ".join(verdict.sentences)
 
 
@@ -83,8 +83,53 @@ def test_allowed_drop_decides_by_the_mean_loss(max_drop, chosen, hurts_from):
 def test_loss_near_the_allowed_one_is_said_to_be_unsure():
     scores = curve(BEND, seeds=2, spread=0.01, seed=1)
     _, verdict = judge_sweep(scores, rows=500, max_drop=0.035)
-    assert verdict.undecided and verdict.more_seeds
-    assert "may lie on either side of the limit. About" in " ".join(verdict.sentences)
+    assert verdict.undecided == (4,) and verdict.more_seeds
+    text = " ".join(verdict.sentences)
+    assert "more than --max-drop 3.5, but 2 seeds cannot tell that from a loss within it. About" in text
+
+
+@pytest.mark.parametrize(
+    ("max_drop", "error", "judgement"),
+    [(0.01, 0.2, "undecided"), (0.01, 0.03, "hurts"), (None, 0.2, "undecided"), (None, 0.03, "hurts")],
+)
+def test_only_an_interval_above_the_limit_is_said_to_hurt(max_drop, error, judgement):
+    points, verdict = judge_sweep(
+        {0: (0.9,), 6: (0.8,)}, rows=40, max_drop=max_drop, sampling_errors=lambda best: {6: error}
+    )
+    assert points[1].judgement == judgement and points[1].sure == (judgement == "hurts")
+    assert (points[1].low > (max_drop or 0.0)) == (judgement == "hurts")
+    text = " ".join(verdict.sentences)
+    assert ("it hurts" in text) == (judgement == "hurts")
+    assert (verdict.hurts_from, verdict.undecided) == ((6, ()) if judgement == "hurts" else (None, (6,)))
+    if judgement == "undecided" and max_drop:
+        assert "Not decided: k = 6: it loses 10.0 points (-29.2 to 49.2) as measured, more than" in text
+        assert "--max-drop 1, but 40 rows cannot tell that from a loss within it." in text
+
+
+def test_chosen_k_that_may_lose_more_than_allowed_is_said_to():
+    points, verdict = judge_sweep(
+        {0: (0.9,), 6: (0.895,)}, rows=40, max_drop=0.01, sampling_errors=lambda best: {6: 0.01}
+    )
+    assert (verdict.chosen, verdict.hurts_from, verdict.undecided) == (6, None, ())
+    assert points[1].judgement == "fine" and not points[1].sure
+    text = " ".join(verdict.sentences)
+    assert text.startswith("As measured, the largest k that loses no more than 1.0 point is 6")
+    assert "k = 6 may lose more than --max-drop 1, as far as 40 rows can tell." in text
+    assert "No k that was tried is shown to hurt" in text
+
+
+def test_k_above_the_first_that_hurts_is_not_said_to_hurt_where_it_may_not():
+    errors = {1: 0.01, 2: 0.2, 3: 0.01}
+    scores = {0: (0.9,), 1: (0.8,), 2: (0.8,), 3: (0.8,)}
+    _, verdict = judge_sweep(scores, rows=500, sampling_errors=lambda best: errors)
+    assert verdict.hurts_from == 1
+    assert verdict.sentences[1].startswith("k = 1 hurts: it loses 10.0 points (")
+    assert verdict.sentences[1].endswith("; of k = 2 above it that is not decided.")
+
+
+def test_loss_of_just_what_is_allowed_is_allowed():
+    _, verdict = judge_sweep({0: (0.95,), 1: (0.94,)}, rows=100, max_drop=0.01)  # 0.95 - 0.94 > 0.01
+    assert verdict.chosen == 1
 
 
 def test_one_seed_is_judged_by_the_sampling_error_and_says_so():
@@ -111,10 +156,15 @@ def test_dip_below_a_k_that_is_fine_does_not_stop_there():
     assert (verdict.chosen, verdict.hurts_from) == (2, 3)
 
 
+def test_dip_below_the_last_k_is_told():
+    _, verdict = judge_sweep({0: (0.5, 0.5), 1: (0.95, 0.95), 2: (0.95, 0.94)}, rows=500)
+    assert verdict.sentences[1] == "Below it k = 0 hurts."
+
+
 def test_best_of_equals_is_the_one_with_more_frozen():
     _, verdict = judge_sweep(dict.fromkeys(range(4), (1.0, 1.0)), rows=50)
     assert (verdict.best, verdict.chosen, verdict.hurts_from) == (3, 3, None)
-    assert "No k that was tried hurts, up to k = 3." in verdict.sentences
+    assert "No k that was tried is shown to hurt, up to k = 3." in verdict.sentences
 
 
 def test_seeds_that_agree_do_not_make_less_than_a_row_count():
@@ -138,4 +188,12 @@ def test_single_k_is_not_compared():
 
 def test_equal_scores_are_called_equal():
     _, verdict = judge_sweep({0: (0.9,), 1: (0.8,), 2: (0.9,)}, rows=10, sampling_errors=lambda best: {})
-    assert "it scores as well as k = 0, and no other does better" in verdict.sentences[0]
+    assert "it ties with k = 0 for the best score" in verdict.sentences[0]
+
+
+def test_means_of_the_same_scores_in_another_order_tie():
+    scores = {0: (0.1, 0.7, 0.3), 2: (0.7, 0.3, 0.1)}
+    assert np.mean(scores[0]) != np.mean(scores[2])
+    points, verdict = judge_sweep(scores, rows=500)
+    assert (verdict.best, verdict.chosen) == (2, 2) and points[0].loss == 0
+    assert "it ties with k = 0 for the best score" in verdict.sentences[0]
