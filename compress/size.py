@@ -18,9 +18,8 @@ PARTS = ("embeddings", "projections", "scores and mixing", "feed-forward", "clas
 TORCH_FOLDER = "torch"
 # What a run leaves in the folder beside the model. Everything else is needed to use the model.
 NOT_THE_MODEL = (
-    *("run.json", "report.*", "predictions.*", "*.log", ".*", "training"),
+    *("run.json", "report.*", "predictions.*", "*.log", ".*"),
     *("MODEL_CARD.md", "SHA256SUMS", "example.py"),
-    TORCH_FOLDER,
 )
 
 
@@ -76,14 +75,12 @@ def bytes_on_disk(folder: Path) -> int:
 
 
 def model_files(folder: Path) -> list[Path]:
-    """All files under ``folder`` but those of ``NOT_THE_MODEL``, sorted."""
-    files = []
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder)
-        beside = any(Path(part).match(pattern) for part in inside.parts for pattern in NOT_THE_MODEL)
-        if path.is_file() and not beside:
-            files.append(path)
-    return files
+    """All files in ``folder`` but those of ``NOT_THE_MODEL``, sorted; folders in it are other models'."""
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_file() and not any(path.match(pattern) for pattern in NOT_THE_MODEL)
+    ]
 
 
 def macs_per_token(config: EncoderConfig, tokens: int, *, num_outputs: int) -> float:

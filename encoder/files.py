@@ -14,6 +14,8 @@ from encoder.output_lock import OutputLock, hold
 
 UNFINISHED_SUFFIX = ".unfinished"
 FAILED_SUFFIX = ".failed"
+# In every finished folder: what was done to make it.
+RUN_FILE = "run.json"
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
@@ -79,6 +81,11 @@ class OutputFolder:
                 f"--output {self.path}: the folder exists and is not empty; "
                 "choose another name, or --overwrite to replace it when the new run is finished"
             )
+        if self.path.exists() and any(self.path.iterdir()) and not (self.path / RUN_FILE).is_file():
+            raise ConfigError(
+                f"--output {self.path}: the folder is not empty, and no run of enc made it (no {RUN_FILE} is "
+                "in it), so it is not replaced; choose another name, or delete it yourself"
+            )
         self._check_place()
 
     def _check_place(self) -> None:
@@ -88,6 +95,12 @@ class OutputFolder:
                 + ("" if self.resume is None else "--resume continues it, ")
                 + "--overwrite starts again"
             )
+        for above in self.path.absolute().parents:
+            if (above / RUN_FILE).is_file() and (above / "config.json").is_file():
+                raise ConfigError(
+                    f"--output {self.path}: {above} is the folder of a model, and what is in it goes when it "
+                    "is replaced; choose a place outside"
+                )
         parent = next(folder for folder in self.path.absolute().parents if folder.exists())
         if not parent.is_dir():
             raise ConfigError(f"--output {self.path}: cannot write in {parent}, which is no folder")

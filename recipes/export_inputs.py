@@ -16,7 +16,7 @@ from recipes.data_options import data_options
 from recipes.evaluation_data import read_evaluation_data
 from recipes.export_config import ExportConfig
 from recipes.export_vocabulary import read_vocabulary_texts
-from recipes.first_look import look_at_inputs
+from recipes.first_look import check_inputs_stay, look_at_inputs
 from recipes.observer import Observer
 from recipes.scoring import FineTuned, Scored, Splits, find_fine_tuned, score_split, tokenize
 
@@ -91,6 +91,7 @@ def look_at_model(options: ExportConfig, observer: Observer) -> ExportedFrom:
     folder = OutputFolder(options.output, overwrite=options.overwrite)
     problems = Problems()
     with problems.collected():
+        check_inputs_stay(options)
         folder.check()
     look_at_inputs(options, problems, needs_classifier=True)
     problems.tell(folder)

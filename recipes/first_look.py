@@ -12,6 +12,7 @@ from encoder.model_folder import peek_config, read_task
 from encoder.sources import BUILTIN_DATA, check_place
 from encoder.task import Task
 from recipes.data_options import data_options
+from recipes.export_config import ExportConfig
 from recipes.models import no_classifier
 from recipes.observer import Observer
 from recipes.result import Result, check_output, read_result
@@ -69,6 +70,7 @@ def look_first(
     problems = Problems()
     folder, finished = None, None
     with problems.collected():
+        check_inputs_stay(options)
         folder, finished = check_output_folder(command, options, observer, read_result)
     if folder is not None and finished is not None:
         return folder, finished
@@ -78,6 +80,22 @@ def look_first(
     problems.tell(folder)
     assert folder is not None
     return folder, None
+
+
+def check_inputs_stay(options: Making | ExportConfig) -> None:
+    """Refuse to replace a folder that the run itself starts from.
+
+    Raises:
+        ConfigError: the model or the data is the output, or in it.
+    """
+    output = options.output.resolve()
+    for name in (options.model, options.data):
+        path = Path(name).expanduser()
+        if options.overwrite and path.exists() and path.resolve().is_relative_to(output):
+            where = "that folder" if path.resolve() == output else "in that folder"
+            raise ConfigError(
+                f"--output {options.output}: {name} is {where}, and would be lost; choose another name"
+            )
 
 
 def look_before_measuring(

@@ -20,6 +20,7 @@ from compress.uncertainty import McNemar, ScoreDifference, ScoreInterval
 from encoder.config import EncoderConfig
 from encoder.data_report import DataReport
 from encoder.errors import CheckpointError, ConfigError
+from encoder.files import RUN_FILE as RUN_FILE
 from encoder.files import OutputFolder, write_atomic
 from encoder.task import Task, TaskKind
 from recipes.class_scores import PerClass
@@ -34,7 +35,6 @@ from recipes.variant import Variant, describe_variant
 if TYPE_CHECKING:
     from encoder.data import TaskData
 
-RUN_FILE = "run.json"
 # Makes a model too, but none that labels anything: its run.json is no `Result`.
 PRETRAINING = "pretrain"
 SCHEMA_VERSION = 1

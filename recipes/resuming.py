@@ -61,6 +61,7 @@ def check_output_folder(
                 f"--output {config.output}: a finished run of enc {finished.command} is in that folder, not "
                 f"one of enc {command} to resume; choose another name, or --overwrite to replace it"
             )
+        _check_as_finished(config, finished)
         observer.note(f"{config.output} is finished; there is nothing to resume.")
         return folder, finished
     folder.check()
@@ -70,6 +71,32 @@ def check_output_folder(
     if finished is not None:  # killed while tidying up
         finish(folder)
     return folder, finished
+
+
+def _check_as_finished(config: Resumable, finished: Run) -> None:
+    """Refuse options that the run ``finished`` was not made with: its result is not that of these.
+
+    Model and data are compared by their names, as nothing is read of what is not going to be computed.
+    """
+    now = config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE) - {"model", "data"})
+    changed = [
+        f"  {name}: {_short(finished.config[name])} then, {_short(value)} now"
+        for name, value in now.items()
+        if name in finished.config and not _is_same(finished.config[name], value)
+    ]
+    if changed:
+        raise ConfigError.from_problems(
+            changed,
+            title=f"--output {config.output}: the run in that folder is finished, and was made with other "
+            "options; choose another name, or --overwrite to replace it:",
+        )
+
+
+def _is_same(then: Any, now: Any) -> bool:
+    """Whether two values of an option are equal, or two names of one place."""
+    if then == now or not (isinstance(then, str) and isinstance(now, str)):
+        return bool(then == now)
+    return Path(then).expanduser().resolve() == Path(now).expanduser().resolve()
 
 
 def claim(

@@ -12,6 +12,7 @@ from encoder.config import ClassifierConfig, EncoderConfig, LayerShape
 from encoder.embeddings import Table
 from encoder.model import Classifier
 from encoder.rows import TokenizedRows
+from recipes.result import hash_model
 from tests.compress.conftest import ATTENDING, MODERN, VARIANTS
 
 PRUNED = (
@@ -127,10 +128,10 @@ def test_a_pruned_model_is_smaller_in_every_way(
 
 
 def test_bytes_on_disk_are_those_of_the_model_and_not_of_its_run(tmp_path: Path) -> None:
-    for name, count in {"model.safetensors": 100, "tokenizer.json": 20, "onnx/model.onnx": 3}.items():
+    for name, count in {"model.safetensors": 100, "tokenizer.json": 20, "model.onnx": 3}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * count)
-    for name in ("run.json", "train.log", "report.html", ".lock", "training/state.pt", "predictions.csv"):
+    for name in ("run.json", "train.log", "report.html", ".lock", "training/state.pt", "onnx/model.onnx"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * 1000)
     assert bytes_on_disk(tmp_path) == 123
@@ -141,3 +142,11 @@ def test_a_linked_file_counts_as_what_it_points_to(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model/model.safetensors").symlink_to(tmp_path / "blob")
     assert bytes_on_disk(tmp_path / "model") == 50
+
+
+def test_models_in_the_folder_of_a_model_are_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "k4").mkdir()
+    for path in (tmp_path / "model.safetensors", tmp_path / "k4" / "model.safetensors"):
+        path.write_bytes(b"1234")
+    assert bytes_on_disk(tmp_path) == 4
+    assert hash_model(tmp_path) == hash_model(tmp_path / "k4")

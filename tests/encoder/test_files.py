@@ -75,14 +75,30 @@ def test_an_empty_folder_is_as_good_as_none(tmp_path: Path) -> None:
 
 def test_overwriting_replaces_the_old_folder_at_the_end_only(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "old").touch()
+    (tmp_path / "run" / "run.json").touch()
     output = OutputFolder(tmp_path / "run", overwrite=True)
     output.check()
     (output.open() / "new").touch()
-    assert (tmp_path / "run" / "old").exists()
+    assert (tmp_path / "run" / "run.json").exists()
     output.finish()
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
     assert [p.name for p in output.path.iterdir()] == ["new"]
+
+
+def test_what_no_run_has_made_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "thesis.txt").write_text("ten years")
+    with pytest.raises(ConfigError, match=r"no run of enc made it \(no run.json.*delete it yourself"):
+        OutputFolder(tmp_path / "project", overwrite=True).check()
+    assert (tmp_path / "project" / "thesis.txt").read_text() == "ten years"
+
+
+def test_nothing_is_made_inside_a_model(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    for name in ("run.json", "config.json"):
+        (tmp_path / "model" / name).touch()
+    with pytest.raises(ConfigError, match=r"is the folder of a model.*choose a place outside"):
+        OutputFolder(tmp_path / "model" / "scores" / "first").check()
 
 
 def test_resuming_keeps_the_work_and_starting_again_does_not(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Claims about fine-tuning runs that were interrupted, and about outputs that are there already."""
 
+from pathlib import Path
+
 import pytest
 
 from encoder.errors import ConfigError
@@ -109,6 +111,23 @@ def test_existing_output_is_refused_and_kept(options):
     with pytest.raises(ConfigError, match=r"is not empty; .*--overwrite"):
         finetune(FinetuneConfig(**options))
     assert (options["output"] / "thesis.txt").read_text() == "mine"
+
+
+def test_a_finished_run_is_not_taken_for_one_of_other_options(finetuned, reviews):
+    same = FinetuneConfig(**finetuned.config | {"resume": True})
+    assert finetune(same).scores == finetuned.scores
+    with pytest.raises(ConfigError, match=r"made with other options.*\n.*seed: 0 then, 3 now"):
+        finetune(same.model_copy(update={"seed": 3}))
+    with pytest.raises(ConfigError, match=r"data: .* then, .*train.csv. now"):
+        finetune(same.model_copy(update={"data": str(reviews / "train.csv")}))
+
+
+def test_a_model_is_not_replaced_by_what_is_made_of_it(finetuned):
+    same = FinetuneConfig(**finetuned.config | {"overwrite": True, "model": str(finetuned.output)})
+    with pytest.raises(ConfigError, match="is that folder, and would be lost"):
+        finetune(same)
+    with pytest.raises(ConfigError, match="is in that folder, and would be lost"):
+        finetune(same.model_copy(update={"output": Path(finetuned.output).parent}))
 
 
 def test_overwrite_replaces_the_old_folder_only_when_the_run_is_finished(options):
