@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from commands.tables import make_table, number
 from compress.latency import Latency, Unavailable
 from encoder.metrics import METRIC_TITLES
+from encoder.wording import signed_points
 from recipes.pruning_result import SpeedupResult
 from recipes.result import Result
 
@@ -24,7 +25,7 @@ def add_score(table: "Table", result: Result, split: str, scores_before: Mapping
     """The main score of ``split``."""
     metric = result.main_metric
     before, after = scores_before.get(metric), result.scores[split].get(metric)
-    change = "" if before is None or after is None else f"{(after - before) * 100:+.2f} points"
+    change = "" if before is None or after is None else f"{signed_points(after - before)} points"
     table.add_row(f"{METRIC_TITLES.get(metric, metric)}, {split}", number(before), number(after), change)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from commands.result_tables import METRIC_TITLES, show_result
 from commands.tables import make_table, number, print_indented, size
 from compress.latency_table import LatencyTable
-from encoder.wording import counted
+from encoder.wording import counted, signed_points
 from recipes.compress_result import Candidate, CompressResult
 from recipes.compress_verdict import times_as_fast
 from recipes.result import Result
@@ -76,7 +76,7 @@ def _candidates(result: Result, found: CompressResult) -> "Table":
         made.add_row(
             one.name,
             number(one.score),
-            "–" if one.drop is None else f"{0 - one.drop * 100:+.2f}",
+            "–" if one.drop is None else signed_points(-one.drop),
             f"{one.predicted_ms:.2f}",
             measured,
             f"{ratio:.1f}×",

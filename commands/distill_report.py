@@ -8,7 +8,7 @@ from commands.result_tables import show_result
 from commands.tables import duration, interval, make_table, number, print_indented, size
 from compress.latency import Latency
 from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
-from encoder.wording import counted
+from encoder.wording import counted, signed_points
 from recipes.distill_result import ControlResult, DistillResult
 from recipes.pruning_result import SpeedupResult
 from recipes.result import Result
@@ -100,7 +100,7 @@ def _kept(metric: str, teacher: float | None, student: float | None) -> str:
         return ""
     if metric in LOWER_IS_BETTER or teacher <= 0:
         return f"{student - teacher:+.4f}"
-    return f"{student / teacher:.1%}, {(student - teacher) * 100:+.2f} points"
+    return f"{student / teacher:.1%}, {signed_points(student - teacher)} points"
 
 
 def _times(result: Result, found: DistillResult, speedup: SpeedupResult) -> Iterator[str]:

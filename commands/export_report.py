@@ -21,6 +21,7 @@ from commands.tables import (
     size,
 )
 from compress.latency import Latency
+from encoder.wording import signed_points
 from recipes.export_config import ExportConfig
 from recipes.export_result import ExportResult
 from recipes.result import Result
@@ -105,7 +106,7 @@ def _remarks(result: Result, export: ExportResult) -> Iterator[str]:
 def _int8_remarks(export: ExportResult) -> Iterator[str]:
     """What was tried, and what stayed in float."""
     for trial in export.trials if export.ranking else ():
-        fall = "not defined" if trial.drop is None else f"{-trial.drop * 100:+.2f} points"
+        fall = "not defined" if trial.drop is None else f"{signed_points(-trial.drop)} points"
         yield f"Tried: {trial.kept_in_float} of {len(export.ranking)} parts in float: {fall}."
     if not export.kept_in_float:
         yield "All linear layers are in 8 bits; none had to stay in float."

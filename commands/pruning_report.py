@@ -13,7 +13,7 @@ from commands.importance_map import draw_map
 from commands.progress import run_resumable
 from commands.result_tables import show_result
 from commands.tables import duration, number, open_console, print_indented, size
-from encoder.wording import counted
+from encoder.wording import counted, signed_points
 from recipes.observer import Observer
 from recipes.pruning_options import PruningOptions
 from recipes.pruning_result import PruningResult
@@ -90,7 +90,7 @@ def _what_went(pruning: PruningResult) -> Iterator[str]:
         teacher = ", the model before being the teacher" if pruning.recover_teacher else ""
         yield f"Trained for {counted(pruning.recover_epochs, 'epoch')} {when}{teacher}."
     for trial in pruning.trials:
-        fall = "not defined" if trial.drop is None else f"{-trial.drop * 100:+.2f} points"
+        fall = "not defined" if trial.drop is None else f"{signed_points(-trial.drop)} points"
         stay = f"{counted(trial.units, pruning.unit.removesuffix('s'))} stay{'s' if trial.units == 1 else ''}"
         yield f"Tried: {stay} ({trial.sparsity:.0%} gone): {fall} on validation."
 

@@ -108,7 +108,7 @@ def _tell_candidate(one: Candidate) -> str:
         one.name,
         f"{one.layers} layers, {one.heads:,} heads, {one.neurons:,} neurons, {one.precision}",
         f"score {one.score:.4f}" if one.score is not None else "",
-        f"loses {100 * one.drop:.1f} points" if one.drop is not None else "",
+        f"loses {100 * one.drop:z.1f} points" if one.drop is not None else "",
         f"p50 {one.latency_ms:.2f} ms" if one.latency_ms is not None else "",
         f"{one.speedup:.1f}× as fast as the original" if one.speedup is not None else "",
         f"by the table {one.predicted_ms:.2f} ms",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from commands.bench_report import describe_tokens, milliseconds, per_second
 from commands.tables import number, size
 from encoder.metrics import LOWER_IS_BETTER, METRIC_TITLES
+from encoder.wording import signed_points
 from recipes.report import Report
 from recipes.report_headline import say_interval
 from recipes.report_parts import LatencyPart, MachinePart
@@ -188,8 +189,9 @@ def _claim(step: Step) -> str:
     kind = next((word for word in ("worse", "better") if verdict.claim.startswith(word)), "")
     change = ""
     if verdict.difference is not None:
-        points = verdict.metric not in LOWER_IS_BETTER
-        change = f"{100 * verdict.difference:+.1f} points: " if points else f"{verdict.difference:+.3g}: "
+        change = f"{signed_points(verdict.difference, 1)} points: "
+        if verdict.metric in LOWER_IS_BETTER:
+            change = f"{verdict.difference:+.3g}: "
         change = change.replace("-", "−")
     return f'<span class="{kind}">{html.escape(change + verdict.claim)}</span>{failure}'
 

@@ -30,7 +30,7 @@ def prepare_streams() -> None:
             _put_nothing_at(number)
     stdin, stdout, stderr = map(_or_none, (sys.stdin, sys.stdout, sys.stderr))
     if stdin is None:
-        sys.stdin = Path(os.devnull).open(encoding="utf-8")
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - open to the end
     sys.stderr = _nowhere() if stderr is None else _wrapped(stderr, _Remarks)
     sys.stdout = _nowhere() if stdout is None else _wrapped(stdout, _Answer)
     if stdout is None:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from compress.gates import gated, silenced
-from compress.units import Unit, output_projection, unit_counts, unit_width
+from compress.units import Unit, output_projection, unit_counts, unit_width, why_not_ablated
 from encoder.batches import BATCH_TOKENS, Batch, batches_of_tokens
 from encoder.config import EncoderConfig
 from encoder.errors import CompressionError
@@ -30,9 +30,6 @@ Method = Literal["fisher", "gradient", "ablation", "magnitude", "random"]
 Scores = list[NDArray[np.float64]]
 # Told how many units of how many are done; for gradients a unit is a row.
 OnDone = Callable[[int, int], None]
-
-# A pass over the rows for each unit: for the neurons of a layer that is hours.
-MOST_ABLATIONS = 2048
 
 
 def score_units(
@@ -144,11 +141,8 @@ def mean_loss(model: Classifier, rows: TokenizedRows, *, device: str = "cpu") ->
 def _ablate(model: Classifier, rows: TokenizedRows, unit: Unit, device: str, on_done: OnDone) -> Scores:
     """One pass a unit, from the unit's own layer on: what is below stays as it was."""
     counts = unit_counts(model.config, unit)
-    if sum(counts) > MOST_ABLATIONS:
-        raise CompressionError(
-            f"ablation would run the rows {sum(counts):,} times, once for each of the {unit}; "
-            "choose fisher or gradient"
-        )
+    if why := why_not_ablated(sum(counts), unit):
+        raise CompressionError(why)
     whole = [list(range(count)) for count in counts]
     before, done, scores = mean_loss(model, rows, device=device), 0, []
     with FrozenPrefix(rows, precision="fp32", device=device) as prefix:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Unit = Literal["heads", "neurons"]
 
+# A pass over the rows for each unit: for the neurons of a layer that is hours.
+MOST_ABLATIONS = 2048
+
 
 def count_units(shape: LayerShape, unit: Unit) -> int:
     """H or F: how many units a layer has."""
@@ -52,6 +55,15 @@ def why_some_stay(config: EncoderConfig, unit: Unit) -> str | None:
     if not sum(unit_counts(config, other)):
         return f"there are no {other} either, so that the layers would do nothing"
     return None
+
+
+def why_not_ablated(count: int, unit: Unit) -> str | None:
+    """Why the loss without each of ``count`` units is not computed; ``None`` if it is."""
+    if count <= MOST_ABLATIONS:
+        return None
+    return (
+        f"ablation would run the rows {count:,} times, once for each of the {unit}; choose fisher or gradient"
+    )
 
 
 def why_layers_stay(config: EncoderConfig) -> str | None:

@@ -20,6 +20,7 @@ from encoder.reading import Table
 from encoder.sources import SPLITS, read_source
 from encoder.splits import Rows, cut_rows, fingerprint, first_by_hash, label_strata, overlap, repeats
 from encoder.task import Task, TaskKind, in_words
+from encoder.wording import counted
 
 # A score on fewer rows than these is hardly one.
 FEW_ROWS = 30
@@ -239,9 +240,9 @@ def _cut_validation_(
     train = splits["train"]
     kept, cut = cut_rows(train.keys(), label_strata(train.labels, task.kind), fraction)
     if not cut:
+        few = f"{counted(len(train), 'row')} {'is' if len(train) == 1 else 'are'} too few"
         raise DataError(
-            f"{origins['train']}: {len(train)} rows are too few to cut a validation split from: "
-            "give a validation file, or more rows"
+            f"{origins['train']}: {few} to cut a validation split from: give a validation file, or more rows"
         )
     splits["train"], splits["validation"] = train.select(kept), train.select(cut)
     origins["validation"] = f"cut from {origins['train']}"

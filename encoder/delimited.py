@@ -155,7 +155,7 @@ def sound_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list
             continue
         width = width or len(row)
         if len(row) != width:
-            raise ValueError(f"{len(row)} cells on line {start} instead of {width}")
+            raise ValueError(f"{counted(len(row), 'cell')} on line {start} instead of {width}")
         yield start, row
 
 
@@ -175,7 +175,7 @@ def _width_fault(
     row: Sequence[str], rows: Sequence[Sequence[str]], width: int, where: str, delimiter: str
 ) -> str:
     header = ", ".join(rows[0]) if rows else ""
-    found = f"{where}: {len(row)} cells where the header has {width} ({header})"
+    found = f"{where}: {counted(len(row), 'cell')} where the header has {width} ({header})"
     if len(row) > width:
         what = "tab" if delimiter == "\t" else "comma"
         return f"{found}: a cell that holds a {what} must stand in double quotes"

@@ -23,6 +23,7 @@ SHOWN_LABELS = 10
 SEPARATORS = ("|", ";", ",")
 WHOLE_AS_FLOAT = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+", re.ASCII)
 
 
@@ -172,6 +173,11 @@ def _infer_from_texts(texts: dict[str, int]) -> LabelReading:
         return LabelReading("regression", f"labels are numbers with fractions, such as {min(fractions)}")
     # In a small file many different labels are no wonder.
     too_many = rows >= 20 and distinct > rows / 2
+    others = [text for text in texts if text not in numbers]
+    broken = too_many or all(_NOT_FINITE.fullmatch(text.strip()) for text in others)
+    if fractions and broken and sum(texts[text] for text in numbers) > rows / 2:
+        # What cannot be read as a number is told by its line, when all labels are read.
+        return LabelReading("regression", f"most labels are numbers with fractions, such as {min(fractions)}")
     if distinct and all(WHOLE_AS_FLOAT.fullmatch(text.strip()) for text in texts):
         if too_many:
             raise DataError(

@@ -9,6 +9,7 @@ from compress.latency_table import LatencyTable
 from compress.units import Unit
 from encoder.config import EncoderConfig
 from encoder.errors import CompressionError
+from encoder.wording import signed_points
 from recipes.compress_attempts import Attempt, Attempts
 from recipes.compress_candidates import Maker, Plan, plan_candidates
 from recipes.compress_config import CompressConfig
@@ -129,7 +130,7 @@ class Search:
         """Take note of ``attempt``, and of what it says of the table; whether it meets the goal."""
         self.made.append(attempt)
         one = attempt.candidate
-        fall = "not defined" if one.drop is None else f"{0 - one.drop * 100:+.2f} points"
+        fall = "not defined" if one.drop is None else f"{signed_points(-one.drop)} points"
         speed = f", {one.speedup:.2f} times as fast" if one.speedup is not None else ""
         speed += ", on a busy machine" if one.disturbed else ""
         self.recorder.note(f"{one.name}: {fall} on validation{speed}.")

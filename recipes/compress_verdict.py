@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from compress.pareto import pareto_front
+from encoder.wording import signed_points
 from recipes.compress_result import Candidate, Goal
 from recipes.pruning_search import ONE_POINT, points
 
@@ -167,5 +168,5 @@ def _takes(one: Candidate, ratio: float) -> str:
 
 def _loses(one: Candidate) -> str:
     if one.drop is not None and one.drop <= 0:
-        return f"loses nothing ({0 - one.drop * 100:+.2f} points on {one.rows:,} validation rows)"
+        return f"loses nothing ({signed_points(-one.drop)} points on {one.rows:,} validation rows)"
     return f"loses {points(one.drop)} on {one.rows:,} validation rows"

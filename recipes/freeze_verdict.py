@@ -351,7 +351,7 @@ class _Words:
         return f"it loses {self._amount(point.loss)} ({low} to {high})"
 
     def _number(self, value: float) -> str:
-        return f"{100 * value:.1f}" if self._in_points else f"{value:.3g}"
+        return f"{100 * value:z.1f}" if self._in_points else f"{value:.3g}"
 
     def _amount(self, value: float) -> str:
         if not self._in_points:

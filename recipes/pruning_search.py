@@ -125,4 +125,4 @@ def drop_of(inputs: PruningInputs, after: float | None) -> float:
 
 def points(amount: float | None) -> str:
     """``1.20 points`` of 0.012."""
-    return "so much that it is not defined" if amount is None else f"{amount * 100:.2f} points"
+    return "so much that it is not defined" if amount is None else f"{amount * 100:z.2f} points"

@@ -269,11 +269,11 @@ def want_units(
     """What ``options`` ask for of a model of this shape; ``number`` is how many are to stay.
 
     Raises:
-        ConfigError, CompressionError: units that are not there, a minimum that does not fit, or no unit left
-            where the model would be of no use.
+        ConfigError, CompressionError: units that are not there, a minimum that does not fit, no unit left
+            where the model would be of no use, or importance that would take forever to find.
     """
     from compress.selection import count_kept, parse_kept
-    from compress.units import why_some_stay
+    from compress.units import why_not_ablated, why_some_stay
     from encoder.errors import ConfigError
 
     heads = unit == "heads"
@@ -297,6 +297,8 @@ def want_units(
         if pointless is not None and not any(kept):
             raise ConfigError(f"--keep {options.keep} {pointless}; name one")
         return Wanted(unit, counts, least, sum(map(len, kept)), kept)
+    if options.method == "ablation" and (why := why_not_ablated(sum(counts), unit)):
+        raise ConfigError(f"--method ablation: {why}")
     given = f"--{unit} {number}"
     if options.sparsity is not None:
         number, given = count_kept(sum(counts), options.sparsity), f"--sparsity {options.sparsity:g}"

@@ -179,3 +179,15 @@ def test_class_labels_of_a_dataset_keep_their_names_and_order(tmp_path: Path) ->
     assert any(
         "[test]: the 5 rows have no label, so there is no test split" in note for note in data.report.notes
     )
+
+
+@pytest.mark.parametrize("word", ["nan", "inf"])
+def test_lines_of_many_labels_that_are_not_finite_are_named(tmp_path: Path, word: str) -> None:
+    numbers = [*(f"{number / 7:.3f}" for number in range(1, 49)), *[word] * 12]
+    write_csv(tmp_path / "scores.csv", [(f"text {place}", number) for place, number in enumerate(numbers)])
+    with pytest.raises(DataError) as caught:
+        read_data(str(tmp_path / "scores.csv"))
+    found = str(caught.value).splitlines()
+    assert len(found) == 12
+    assert f"scores.csv:50: label '{word}' is not a number" in found[0]
+    assert "scores.csv:61" in found[-1]

@@ -101,7 +101,7 @@ def test_quotes_that_would_swallow_rows_of_a_tsv_are_characters() -> None:
 def test_all_ragged_rows_are_named_with_their_lines() -> None:
     found = faults("text,label\na,b,c\nfine,x\nlonely\n")
     assert "f.csv:2: 3 cells where the header has 2 (text, label): a cell that holds a comma" in found
-    assert "f.csv:4: 1 cells where the header has 2 (text, label): cells are missing" in found
+    assert "f.csv:4: 1 cell where the header has 2 (text, label): cells are missing" in found
 
 
 def test_text_after_a_closing_quote_is_named_with_line_and_column() -> None:

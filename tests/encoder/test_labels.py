@@ -68,6 +68,17 @@ def test_a_few_words_among_fractions_do_not_change_the_task() -> None:
         parse_number("n/a")
 
 
+@pytest.mark.parametrize("word", ["nan", "-inf", "Infinity", "n/a"])
+def test_many_words_among_different_fractions_are_broken_numbers_and_no_classes(word: str) -> None:
+    assert kind(*[f"{number / 7:.3f}" for number in range(48)], *[word] * 12) == "regression"
+    assert kind(*[f"{number / 7:.3f}" for number in range(12)], *["joy", "fear"] * 24) == "single_label"
+
+
+def test_a_few_fractions_with_what_is_not_finite_are_numbers_but_with_a_word_names() -> None:
+    assert kind(*["0.5", "1.5", "nan"] * 5) == "regression"
+    assert kind(*["1.5", "2.5", "beta"] * 5) == "single_label"
+
+
 @pytest.mark.parametrize("label", ["nan", "inf", "-Infinity", "1_000", "1,5", "0x1", "", "٣"])
 def test_what_is_no_plain_finite_number_is_no_regression_label(label: str) -> None:
     with pytest.raises(ValueError, match="is not a number"):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from compress import units
 from encoder.checkpoint import load_classifier
 from encoder.errors import ConfigError
 from recipes.prune_neurons import prune_neurons
@@ -49,3 +50,11 @@ def test_all_neurons_may_go_as_long_as_there_are_heads(options):
 def test_mistakes_are_told(options):
     with pytest.raises(ConfigError, match=r"--neurons 193: .* has 192 neurons"):
         prune_neurons(PruneNeuronsConfig(**options, neurons=193))
+
+
+def test_importance_that_would_take_forever_is_refused_before_the_model_is_loaded(options, monkeypatch):
+    monkeypatch.setattr(units, "MOST_ABLATIONS", 191)
+    monkeypatch.setattr("recipes.pruning.look_at_model", None)
+    config = PruneNeuronsConfig(**options, sparsity=0.5, method="ablation")
+    with pytest.raises(ConfigError, match=r"--method ablation: .* 192 times.*choose fisher or gradient"):
+        prune_neurons(config)
