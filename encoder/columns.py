@@ -8,6 +8,8 @@ from encoder.errors import DataError, did_you_mean
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "question", "document")
 LABEL_COLUMNS = ("label", "labels", "class", "target", "intent", "sentiment", "category")
+# Labels where no column has one of those names, as in data of similarity; beside them it is a model's word.
+SECOND_LABEL_COLUMNS = ("score",)
 PAIR_COLUMNS = (
     ("text_a", "text_b"),
     ("text1", "text2"),
@@ -62,7 +64,7 @@ def choose_columns(
     given = {"text": text, "text-pair": text_pair, "label": label}
     chosen = {role: search.named(role, name) for role, name in given.items() if name is not None}
     if label is None and need_label:
-        chosen["label"] = search.by_convention("label", LABEL_COLUMNS)
+        chosen["label"] = search.by_convention("label", LABEL_COLUMNS, second=SECOND_LABEL_COLUMNS)
     if text is None:
         taken = {column for column in chosen.values() if column}
         chosen |= search.texts(taken, pair=pair, pair_is_named=text_pair is not None)
@@ -99,10 +101,15 @@ class _Search:
         return column
 
     def by_convention(
-        self, role: str, names: Sequence[str], taken: AbstractSet[str] = frozenset()
+        self,
+        role: str,
+        names: Sequence[str],
+        taken: AbstractSet[str] = frozenset(),
+        *,
+        second: Sequence[str] = (),
     ) -> str | None:
-        """The only column that is called one of ``names`` and not ``taken`` by another role."""
-        found = [column for column in self._called(names) if column not in taken]
+        """The only column called one of ``names``, or else ``second``, and not ``taken`` by another role."""
+        found = [column for column in self._called(names) or self._called(second) if column not in taken]
         if len(found) == 1:
             return found[0]
         if found:
@@ -110,7 +117,7 @@ class _Search:
             self.refuse(f"{options} could each be the {role}: choose with --{role}-column")
         else:
             self.refuse(
-                f"no column is called {', '.join(names)}: name the {role} with --{role}-column, "
+                f"no column is called {', '.join([*names, *second])}: name the {role} with --{role}-column, "
                 "or add the header line if it is missing"
             )
         return None

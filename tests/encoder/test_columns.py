@@ -71,3 +71,9 @@ def test_the_model_says_whether_pairs_are_wanted() -> None:
     assert choose_columns(["question", "answer"], where="f", pair=False, need_label=False) == Columns(
         "question"
     )
+
+
+def test_a_score_is_the_label_unless_there_is_another() -> None:
+    found = choose_columns(["sentence1", "sentence2", "score"], where="f")
+    assert found == Columns("sentence1", "sentence2", "score")
+    assert choose_columns(["text", "score", "label"], where="f").label == "label"
