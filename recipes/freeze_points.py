@@ -5,6 +5,7 @@ A finished point is a file that is there or not, so an interrupted sweep compute
 
 import copy
 import io
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from compress.memory import peak_memory_bytes, reset_peak_memory
+from encoder.batches import shuffled_batches
 from encoder.checkpoint import draw_new_classifier_
 from encoder.files import write_atomic
 from encoder.freezing import Freezing, Frozen, freeze_
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     from encoder.training import TrainingProgress
 
 POINT_FILE, LOGITS_FILE = "point.json", "validation.npy"
+WARM_UP_UPDATES = 3
+# So small that no loss diverges; what the weights become is thrown away.
+WARM_UP_LEARNING_RATE = 1e-9
 
 
 class FinishedPoint(Part):
@@ -76,6 +81,28 @@ class Points:
         """The point, if it is finished."""
         file = self._folder(k, seed) / POINT_FILE
         return FinishedPoint.model_validate_json(file.read_bytes()) if file.exists() else None
+
+    def warm_up(self, k: int) -> None:
+        """Train a little, predict and score with ``k`` frozen layers; it counts nowhere and changes nothing.
+
+        The first training of a process loads libraries and lets kernels be made, which takes memory and time
+        that are not its own.
+        """
+        train, validation = self._parts()
+        config = make_training_config(self.options, self.inputs.start)
+        batches = shuffled_batches(len(train), config.batch_size, seed=config.seed, epoch=0)
+        few = np.concatenate(batches[: WARM_UP_UPDATES * config.accumulation_steps])
+        changes = {"num_epochs": 1, "learning_rate": WARM_UP_LEARNING_RATE, "class_weights": "none"}
+        device = self.inputs.start.device
+        model, _ = self.start(k, config.seed)
+        with self._as_it_was(k), tempfile.TemporaryDirectory(prefix="warm-up-", dir=self.folder) as folder:
+            train_(
+                model, train.select(few), None, config.model_copy(update=changes),
+                work_folder=Path(folder), device=device,
+            )  # fmt: skip
+            some = predict_logits(model, validation.select(range(min(len(validation), 32))), device=device)
+        assert validation.labels is not None
+        score(model.task, np.resize(some, (len(validation), some.shape[1])), validation.labels)
 
     def run(self, k: int, seed: int, observer: Observer) -> FinishedPoint:
         """Train, score and keep the point; one that was interrupted goes on where it was."""

@@ -132,6 +132,7 @@ class _Sweep:
     observer: Observer
     num_layers: int
     done: "dict[tuple[int, int], FinishedPoint]" = field(default_factory=dict)
+    is_warm: bool = False
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -158,6 +159,10 @@ class _Sweep:
         missing = [pair for pair in pairs if pair not in self.done]
         if len(missing) < len(pairs):
             self.observer.note(f"{len(pairs) - len(missing)} of {len(pairs)} points were finished before.")
+        if missing and not self.is_warm:
+            self.observer.stage("Warming up: a few updates that do not count")
+            self.points.warm_up(min(k for k, _ in missing))  # which trains most,
+            self.is_warm = True
         spent: list[tuple[float, float]] = []  # what points cost: expected, in seconds
         for number, (k, seed) in enumerate(missing, 1):
             left = sum(self._cost(other) for other, _ in missing[number - 1 :])

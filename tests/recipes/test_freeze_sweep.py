@@ -115,6 +115,41 @@ def test_a_point_is_the_model_that_finetune_makes_with_so_many_layers_frozen(
         assert all(torch.equal(one[name], two[name]) for name in one)
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_warm_up_comes_before_the_first_point_and_changes_none(options, tmp_path, monkeypatch, resumed):
+    """Once a process, also one that goes on; what it trains is no part of any result."""
+    plan = options | {"points": (0, 2), "keep": "all", "class_weights": "balanced"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Points, "warm_up", lambda self, k: None)
+        cold = freeze_sweep(FreezeSweepConfig(**plan))
+    plan["output"] = tmp_path / "warm"
+    if resumed:
+        with pytest.raises(KeyboardInterrupt):
+            freeze_sweep(FreezeSweepConfig(**plan), Watching(stop_after=25))
+    real, warmed = Points.warm_up, []
+
+    def warm_up(self, k):
+        assert not warmed
+        before = {name: value.clone() for name, value in self.base.state_dict().items()}
+        random_state = torch.get_rng_state()
+        real(self, k)
+        warmed.append((k, list(self.folder.glob("warm-up*"))))
+        assert torch.equal(random_state, torch.get_rng_state())
+        assert all(torch.equal(value, before[name]) for name, value in self.base.state_dict().items())
+
+    monkeypatch.setattr(Points, "warm_up", warm_up)
+    watching = Watching()
+    warm = freeze_sweep(FreezeSweepConfig(**plan | {"resume": resumed}), watching)
+    assert warmed == [(2 if resumed else 0, [])]
+    (place,) = [number for number, name in enumerate(watching.stages) if name.startswith("Warming up")]
+    assert watching.stages[place + 1].startswith("Point 1 of")
+    assert [point.scores for point in warm.sweep.points] == [point.scores for point in cold.sweep.points]
+    for part in (".", "k0", "k2"):
+        one, two = (folder / part / "model.safetensors" for folder in (options["output"], plan["output"]))
+        assert one.exists() == two.exists()
+        assert not one.exists() or one.read_bytes() == two.read_bytes()
+
+
 def test_points_computed_in_every_epoch_score_alike(options, tmp_path):
     kept = freeze_sweep(FreezeSweepConfig(**options))
     plain = freeze_sweep(FreezeSweepConfig(**options | {"output": tmp_path / "plain", "cache_frozen": False}))
