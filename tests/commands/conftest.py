@@ -8,12 +8,12 @@ from commands.app import run
 
 
 @pytest.fixture(scope="session")
-def finetuned(tiny_model, reviews, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "reviews"
+def finetuning(tiny_model, reviews, tmp_path_factory) -> list[str]:
+    """The words of the command line that makes it."""
     options = {
         "--model": tiny_model,
         "--data": reviews,
-        "--output": folder,
+        "--output": tmp_path_factory.mktemp("runs") / "reviews",
         "--learning-rate": 3e-3,
         "--layer-decay": 1.0,
         "--num-epochs": 4,
@@ -21,6 +21,10 @@ def finetuned(tiny_model, reviews, tmp_path_factory) -> Path:
         "--freeze-layers": 1,
         "--precision": "fp32",
     }
-    words = [str(word) for pair in options.items() for word in pair]
-    assert run(["finetune", *words, "--no-latency"]) == 0
-    return folder
+    return ["finetune", *(str(word) for pair in options.items() for word in pair), "--no-latency"]
+
+
+@pytest.fixture(scope="session")
+def finetuned(finetuning) -> Path:
+    assert run(finetuning) == 0
+    return Path(finetuning[finetuning.index("--output") + 1])

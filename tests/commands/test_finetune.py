@@ -6,9 +6,8 @@ import re
 from commands.app import run
 
 
-def test_json_is_all_that_is_on_stdout_and_equals_run_json(finetuned, tiny_model, reviews, capsys):
-    arguments = ["--model", tiny_model, "--data", reviews, "--output", finetuned, "--resume", "--json"]
-    assert run(["finetune", *map(str, arguments)]) == 0
+def test_json_is_all_that_is_on_stdout_and_equals_run_json(finetuned, finetuning, capsys):
+    assert run([*finetuning, "--resume", "--json"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out) == json.loads((finetuned / "run.json").read_text())
     assert "is finished; there is nothing to resume" in shown.err
