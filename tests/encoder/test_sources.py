@@ -39,7 +39,7 @@ def test_a_folder_without_splits_lists_what_it_holds(tmp_path: Path) -> None:
 def test_the_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("text,label\na\n")
     (tmp_path / "test.csv").write_bytes(b"text,label\n\xe9t\xe9,x\n")
-    with pytest.raises(DataError, match=r"(?s)train.csv:2: 1 cells.*test.csv:2:1: not UTF-8"):
+    with pytest.raises(DataError, match=r"(?s)train.csv:2: 1 cell .*test.csv:2:1: not UTF-8"):
         read_source(str(tmp_path))
 
 

@@ -118,7 +118,7 @@ def test_a_finished_run_is_not_taken_for_one_of_other_options(finetuned, reviews
     assert finetune(same).scores == finetuned.scores
     with pytest.raises(ConfigError, match=r"made with other options.*\n.*seed: 0 then, 3 now"):
         finetune(same.model_copy(update={"seed": 3}))
-    with pytest.raises(ConfigError, match=r"data: .* then, .*train.csv. now"):
+    with pytest.raises(ConfigError, match=r"data: .* then, .* now"):
         finetune(same.model_copy(update={"data": str(reviews / "train.csv")}))
 
 
