@@ -16,11 +16,12 @@ def remarks_on(config: ExportConfig, export: Export | None, latency: BothLatenci
             f"({', '.join(exact_int8_flags(export))}). On a CPU without such instructions sums may overflow "
             "and scores fall: --any-cpu makes a graph for all of them."
         )
-    slow = [one for one in latency.speedups if one.verdict != "faster"]
-    if slow:
-        what = "the graph" if config.precision == "fp32" else config.precision
-        shapes = " and ".join(f"batch {one.shape.batch_size} ({one.speedup})" for one in slow)
-        yield f"Not worth it for speed on {slow[0].device}: {what} is no faster than torch at {shapes}."
+    what = "the graph" if config.precision == "fp32" else config.precision
+    for verdict, words in (("slower", "slower than torch"), ("inside the noise", "not shown to be faster")):
+        found = [one for one in latency.speedups if one.verdict == verdict]
+        if found:
+            shapes = " and ".join(f"batch {one.shape.batch_size} ({one.speedup})" for one in found)
+            yield f"Not worth it for speed on {found[0].device} at {shapes}: {what} is {words}."
 
 
 def exact_int8_flags(export: Export) -> list[str]:

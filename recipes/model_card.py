@@ -129,6 +129,9 @@ def _speed_and_size(result: Result, export: ExportResult) -> Iterator[str]:
         threads = f", {measured.threads} thread{'' if measured.threads == 1 else 's'}"
         flags = ", ".join(result.machine.cpu_flags)
         yield f"Measured on {measured.device_name}{threads} (flags: {flags or 'none that matter'})."
+    latencies = [one for one in (*export.latency_before, *result.latency) if isinstance(one, Latency)]
+    if not all(one.is_reliable for one in latencies):
+        yield "Other work on that machine disturbed the measurement of time: do not rely on it."
 
 
 def _lineage(result: Result) -> Iterator[str]:

@@ -54,3 +54,16 @@ def test_no_row_of_a_training_is_evaluated_or_proven_on(trained, tmp_path) -> No
     exported = export(ExportConfig(**places, output=tmp_path / "onnx", latency=False))
     assert evaluated.scores == exported.scores == result.scores
     assert list(exported.export.parity) == ["validation"]
+
+
+def test_table_that_has_changed_since_the_training_is_said_to_be(trained, tmp_path) -> None:
+    result, table = trained
+    before = table.read_text()
+    try:
+        table.write_text(before + "one more,pos\n")
+        found = find_fine_tuned(result.output, None)
+        data = read_evaluation_data(found, str(table), DataOptions())
+    finally:
+        table.write_text(before)
+    assert list(data.splits) == ["test"]
+    assert "is what the model was trained on, but it is not as it was then" in data.report.notes[-1]
