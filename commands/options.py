@@ -37,7 +37,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="A TOML file of these options (threads = 2, with _ where an option has -). The command line wins.",
+        help="A TOML file of these options (threads = 2, _ in place of -). The command line wins.",
         show_default=False,
         rich_help_panel="Model and data",
     ),
