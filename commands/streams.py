@@ -48,36 +48,42 @@ class ReaderGoneError(Exception):
     """Whoever read the stream has left. Not a BrokenPipeError, of which Rich makes an exit with code 1."""
 
 
-class _Answer(io.FileIO):
-    """Stdout. A write fails once, then what is still held goes nowhere."""
+class _Watched(io.FileIO):
+    """A stream whose reader may leave, and whose failed writes mean something."""
 
     def write(self, data: Any, /) -> int:
-        """See ``io.FileIO``. Raises ``EncError``, and ``ReaderGoneError``."""
+        """See ``io.FileIO``. Raises ``ReaderGoneError``, and what ``failed`` raises."""
         try:
             return super().write(data)
         except BrokenPipeError:
             _put_nothing_at(self.fileno())
             raise ReaderGoneError from None
         except OSError as error:
-            _put_nothing_at(self.fileno())
-            raise EncError(
-                f"stdout cannot be written ({error.strerror}), so the answer is not whole: "
-                "send it where there is room"
-            ) from error
+            self.failed(error)
+            return len(data)
+
+    def failed(self, error: OSError) -> None:
+        """What a write that failed by ``error`` is to be."""
+        raise NotImplementedError
 
 
-class _Remarks(io.FileIO):
+class _Answer(_Watched):
+    """Stdout. A write fails once, then what is still held goes nowhere."""
+
+    def failed(self, error: OSError) -> None:
+        """Raises ``EncError``."""
+        _put_nothing_at(self.fileno())
+        raise EncError(
+            f"stdout cannot be written ({error.strerror}), so the answer is not whole: "
+            "send it where there is room"
+        ) from error
+
+
+class _Remarks(_Watched):
     """Stderr. A failed write is nothing to end for, and there is no place left to tell it."""
 
-    def write(self, data: Any, /) -> int:
-        """See ``io.FileIO``. Raises ``ReaderGoneError``."""
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            _put_nothing_at(self.fileno())
-            raise ReaderGoneError from None
-        except OSError:
-            return len(data)
+    def failed(self, error: OSError) -> None:
+        """Nothing."""
 
 
 def _or_none(stream: TextIO) -> TextIO | None:
